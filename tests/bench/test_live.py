@@ -82,7 +82,7 @@ def simuleval(folder: Path) -> dict[str, float]:
     command = [sys.executable, "-m", "simuleval.cli", "--score-only", "--output", str(folder)]
     command += ["--quality-metrics", "BLEU", "--latency-metrics", "AL", "LAAL"]
     done = subprocess.run(
-        command, env=live_packages(), capture_output=True, text=True, check=False, timeout=120
+        command, env=live_packages(), capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
     names, values = done.stdout.splitlines()[-2:]

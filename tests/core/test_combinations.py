@@ -224,7 +224,7 @@ def test_no_allowed_combination_ends_the_process(nllb_engine_model: Path) -> Non
         input=lines,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     last = done.stdout.splitlines()[-1] if done.stdout else "nothing"

@@ -199,7 +199,7 @@ def test_a_load_does_not_wait_for_that_of_other_files(tmp_path: Path, engine_mod
             )
         )
         second.start()
-        second.join(timeout=120)  # for ever, if it waited for the first
+        second.join(timeout=600)  # for ever, if it waited for the first
         assert first.is_alive()
         assert len(other) == 1
     finally:

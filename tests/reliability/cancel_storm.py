@@ -178,7 +178,7 @@ class CancelStorm:
             for _ in range(chooser.randint(1, 8))
         ]
         with fuzz_grpc.open_channel(self._server.grpc_url) as channel:
-            stream = fuzz_grpc.stub(channel).ModelStreamInfer(iter(messages), timeout=120)
+            stream = fuzz_grpc.stub(channel).ModelStreamInfer(iter(messages), timeout=600)
             time.sleep(chooser.uniform(0, 0.03))
             stream.cancel()
             with contextlib.suppress(grpc.RpcError):
@@ -263,7 +263,7 @@ def send_and_reset(port: int, data: bytes, after_s: float) -> None:
 @contextlib.contextmanager
 def sent_and_reset(port: int, data: bytes) -> Iterator[None]:
     """Sends bytes over a connection of their own, and resets it at the end of the block."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
+    with socket.create_connection(("127.0.0.1", port), timeout=600) as wire:
         with contextlib.suppress(OSError):
             wire.sendall(data)
         yield

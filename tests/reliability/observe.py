@@ -73,7 +73,7 @@ class Counts:
 
 def counts(server: TritonServer, model: str) -> Counts:
     """Reads them from the Prometheus page."""
-    with urllib.request.urlopen(server.metrics_url, timeout=30) as page:  # noqa: S310
+    with urllib.request.urlopen(server.metrics_url, timeout=600) as page:  # noqa: S310
         lines = page.read().decode().splitlines()
     totals: Counter[str] = Counter()
     failures: Counter[str] = Counter()

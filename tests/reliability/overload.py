@@ -110,7 +110,7 @@ class Load:
         """So many requests are always on their way."""
 
         def pace(_: int) -> None:
-            self._room.acquire(timeout=120)
+            self._room.acquire(timeout=600)
 
         return self._run(seconds, pace, clients)
 
@@ -171,7 +171,7 @@ class Load:
         with self._lock:
             self._in_flight += 1
             self.report.most_in_flight = max(self.report.most_in_flight, self._in_flight)
-        call = fuzz_grpc.stub(channel).ModelInfer.future(message, timeout=120)
+        call = fuzz_grpc.stub(channel).ModelInfer.future(message, timeout=600)
         call.add_done_callback(lambda done: self._done(done, truth))
 
     def _done(self, call: Any, truth: Ids) -> None:

@@ -148,7 +148,7 @@ def http_infer(
         for name, ids in (("INPUT_IDS", row), ("TARGET_PREFIX", prefix))
     ]
     body = json.dumps({"inputs": inputs, "parameters": parameters})
-    wire = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=120)
+    wire = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=600)
     try:
         wire.request("POST", f"/v2/models/{model}/infer", body)
         answer = wire.getresponse()

@@ -31,7 +31,7 @@ def post(server: TritonServer, path: str, body: object) -> tuple[int, str]:
     data = json.dumps(body).encode()
     request = urllib.request.Request(server.http_url + path, data, method="POST")  # noqa: S310
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=600) as response:  # noqa: S310
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

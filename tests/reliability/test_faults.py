@@ -103,6 +103,7 @@ async def test_a_stream_over_a_killed_server_gives_each_sentence_once(
     async with TranslationClient(
         server.grpc_url, "nllb", repository=tmp_path, retry=policy
     ) as client:
+        await client.wait_until_ready(60)  # longer than a call may wait
         expected = await client.translate(rows[:30], targets=TARGETS, **SHORT)
         seen: Counter[tuple[int, str | None]] = Counter()
         failed: Counter[type] = Counter()
@@ -220,7 +221,7 @@ def test_a_full_disk_fails_ct2_prepare_with_a_sentence(tmp_path: Path, source: s
         ["bash", "-c", 'ulimit -f 100 && exec "$@"', "bash", prepare, *arguments],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
     )
     assert done.returncode == 1
     *_, last = done.stderr.strip().splitlines()

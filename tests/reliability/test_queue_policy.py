@@ -110,7 +110,7 @@ class Crowd:
         tensors = id_tensors(*self._rows[number])
         request = Request(self._model, tensors, parameters, ["OUTPUT_IDS"])
         message = fuzz_grpc.to_message(request, "", typed=False)
-        call = self._stub.ModelInfer.future(message, timeout=120)
+        call = self._stub.ModelInfer.future(message, timeout=600)
         call.add_done_callback(lambda done: self._done(number, done))
 
     def _done(self, number: int, call: Any) -> None:

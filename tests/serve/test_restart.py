@@ -84,7 +84,7 @@ def _demo(folder: Path, errors: TextIO) -> contextlib.AbstractContextManager[sub
 def _send_nested_body(http_url: str) -> None:
     """The request that ends tritonserver before 2.69: JSON that is nested a million deep."""
     address = urlsplit(http_url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=600)
     with contextlib.suppress(OSError, http.client.HTTPException):
         connection.request("POST", "/v2/models/demo-text/infer", "[" * 1_000_000)
         connection.getresponse()

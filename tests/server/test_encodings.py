@@ -24,7 +24,7 @@ MODEL = "nllb"
 def post_in_two_pieces(server: TritonServer, path: str, head: bytes, body: bytes, cut: int) -> Any:
     """Sends a binary HTTP request whose body arrives in two pieces; gives the JSON answer."""
     host, port = server.http_url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as wire:
+    with socket.create_connection((host, int(port)), timeout=600) as wire:
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         wire.sendall(
             f"POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n"

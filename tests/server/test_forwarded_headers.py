@@ -54,7 +54,7 @@ def post(
     server: TritonServer, path: str, body: Any, headers: Sequence[tuple[str, str]]
 ) -> tuple[int, Any]:
     """Sends a request over HTTP, with each of these headers, those of one name as well."""
-    wire = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=60)
+    wire = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=600)
     sent = json.dumps(body).encode()
     try:
         wire.putrequest("POST", f"/v2/models/{path}")

@@ -168,7 +168,7 @@ def _post(server: TritonServer, headers: dict[str, str], **parameters: Any) -> t
         f"{server.http_url}/v2/models/tenants/infer", json.dumps(body).encode(), headers
     )
     try:
-        with urllib.request.urlopen(request, timeout=60) as answered:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=600) as answered:  # noqa: S310
             return answered.status, answered.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

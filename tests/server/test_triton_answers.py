@@ -64,7 +64,7 @@ REQUESTS: dict[str, list[tuple[str, Any]]] = {
 
 
 def post(server: TritonServer, path: str, body: Any) -> tuple[int, dict[str, Any]]:
-    wire = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=60)
+    wire = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=600)
     sent = body if isinstance(body, str) else json.dumps(body)
     wire.request("POST", f"/v2/models/{path}", sent)
     answer = wire.getresponse()

@@ -33,6 +33,6 @@ def prepare_without_pytorch(
         env={**os.environ, "PYTHONPATH": f"{python}:{packages}", **variables},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )

@@ -29,7 +29,7 @@ def speak(file: Path, *sentences: str) -> Path:
     own, said = file.with_name(f"own-{file.name}"), []
     for sentence in sentences:
         command = [debian_command("espeak-ng"), "-v", "en-us", "-s", "140", "-w", own, sentence]
-        subprocess.run(command, check=True, timeout=60)
+        subprocess.run(command, check=True, timeout=600)
         with wave.open(str(own)) as wav:
             rate = wav.getframerate()
             voice = np.frombuffer(wav.readframes(wav.getnframes()), "<i2")

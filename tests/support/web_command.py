@@ -19,4 +19,4 @@ class WebCommand:
     def stop(self) -> int:
         """Ends it, and gives its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(600)

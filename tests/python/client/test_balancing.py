@@ -155,7 +155,7 @@ async def test_a_first_look_that_lasts_ends_with_the_client() -> None:
 
     robin = RoundRobin([NAME], lambda address: Connection(address.target, AT_ONCE), 0, find)
     call = asyncio.create_task(robin.infer(request(), late()))
-    await asyncio.wait_for(looks.wait(), 30)
+    await asyncio.wait_for(looks.wait(), 600)
     await robin.close()
     with pytest.raises(errors.InvalidCallError, match="closed"):
         await call
@@ -168,7 +168,7 @@ async def test_a_question_whether_a_server_lives_ends_with_the_client() -> None:
         server.life = hang
         robin = cluster.balanced()
         call = asyncio.create_task(robin.infer(request(), late()))
-        await asyncio.wait_for(server.started.wait(), 30)
+        await asyncio.wait_for(server.started.wait(), 600)
         await robin.close()
         with pytest.raises(errors.InvalidCallError, match="closed"):
             await call
@@ -188,7 +188,7 @@ async def test_a_server_that_leaves_its_name_is_not_closed_under_a_question() ->
         old.life = alive_later
         robin = cluster.balanced()
         call = asyncio.create_task(robin.infer(request(), late()))
-        await asyncio.wait_for(old.started.wait(), 30)
+        await asyncio.wait_for(old.started.wait(), 600)
         await cluster.add()
         cluster.addresses.pop(0)
         robin._next_lookup = 0
@@ -262,7 +262,7 @@ async def test_calls_of_a_server_that_left_the_name_are_answered() -> None:
         slow = await cluster.add(0, behave)
         robin = cluster.balanced()
         call = asyncio.create_task(robin.infer(request(), late()))
-        await asyncio.wait_for(slow.started.wait(), 30)
+        await asyncio.wait_for(slow.started.wait(), 600)
         await cluster.add()
         cluster.addresses.pop(0)
         for _ in range(20):
@@ -366,7 +366,7 @@ async def test_a_call_that_waits_for_an_address_ends_with_the_client() -> None:
 
     robin = RoundRobin([NAME], lambda address: Connection(address.target, POLICY), 30, find)
     call = asyncio.create_task(robin.infer(request(), late()))
-    await asyncio.wait_for(looked.wait(), 30)
+    await asyncio.wait_for(looked.wait(), 600)
     assert robin._lookup is not None
     await asyncio.wait({robin._lookup})
     await asyncio.sleep(0)

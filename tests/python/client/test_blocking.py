@@ -92,6 +92,6 @@ def test_a_thread_that_waits_does_not_keep_the_process_alive() -> None:
         process.stdin.write("one\n")
         process.stdin.flush()
         assert process.stdout.readline() == "one\n"
-        assert process.wait(60) == 0  # with stdin still open
+        assert process.wait(600) == 0  # with stdin still open
         assert process.stderr
         assert process.stderr.read() == ""

@@ -194,7 +194,7 @@ async def test_the_first_failure_cancels_the_rest(tokenizer: CountingTokenizer) 
     async with client_of(server, tokenizer) as client:
         with pytest.raises(errors.RequestRejectedError, match="not this one"):
             await client.translate(TEXT, source="eng_Latn", targets=TARGETS)
-        await asyncio.wait_for(server.cancelled.wait(), 30)
+        await asyncio.wait_for(server.cancelled.wait(), 600)
 
 
 async def test_the_timeout_covers_the_whole_call(tokenizer: CountingTokenizer) -> None:
@@ -379,11 +379,11 @@ async def test_closing_ends_a_call_with_an_error(tokenizer: CountingTokenizer) -
     server = FaultServer(hang)
     async with client_of(server, tokenizer) as client:
         call = asyncio.create_task(client.translate(TEXT, source="en", targets=TARGETS))
-        await asyncio.wait_for(server.started.wait(), 30)
+        await asyncio.wait_for(server.started.wait(), 600)
         await client.close()
         with pytest.raises(errors.InvalidCallError, match="closed"):
             await call
-        await asyncio.wait_for(server.cancelled.wait(), 30)
+        await asyncio.wait_for(server.cancelled.wait(), 600)
 
 
 def test_closing_ends_the_call_of_another_thread(tokenizer: CountingTokenizer) -> None:

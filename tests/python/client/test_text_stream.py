@@ -135,7 +135,7 @@ async def test_a_stream_that_is_left_ends_though_the_server_refused_to_end_it() 
     async with serving(server) as url, TranslationClient(url, "m") as client:
         async with aclosing(client.stream_text("a river", targets="de", supersede="k")) as parts:
             assert (await anext(parts)).text == "a"
-        await asyncio.wait_for(server.lasting.wait(), 60)
+        await asyncio.wait_for(server.lasting.wait(), 600)
         assert await _read(client, "a good one", supersede="k") == ["a"]
     assert (
         len({request.parameters["supersede_key"].string_param for request in server.requests}) == 1

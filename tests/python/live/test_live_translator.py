@@ -443,4 +443,4 @@ async def test_an_update_that_waits_at_the_close_says_so() -> None:
     await translator.close()
     for one in waiting:
         with pytest.raises(InvalidCallError, match="closed"):
-            await asyncio.wait_for(one, 60)
+            await asyncio.wait_for(one, 600)

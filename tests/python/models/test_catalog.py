@@ -50,7 +50,7 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(repository: Path) -> None:
     command = [Path(sys.executable).with_name("ct2-models"), "list"]
     done = subprocess.run(
         [*command, "--model-repository", repository],
-        stdout=write, stderr=subprocess.PIPE, check=False, timeout=120,
+        stdout=write, stderr=subprocess.PIPE, check=False, timeout=600,
     )  # fmt: skip
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"")

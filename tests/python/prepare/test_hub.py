@@ -52,7 +52,7 @@ class Workplace:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=600,
             check=False,
         )
 

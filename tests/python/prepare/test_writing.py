@@ -139,7 +139,7 @@ def rest_of(process: subprocess.Popen[str]) -> tuple[int, str]:
     assert process.stderr is not None
     with process.stderr as lines:
         rest = lines.read()
-    return process.wait(timeout=60), rest
+    return process.wait(timeout=600), rest
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,6 @@ def test_the_command_waits_for_a_model_that_is_loaded_later(
         assert process.poll() is None
         with InferenceServerClient(server.grpc_url) as connection:
             connection.load_model("nllb")
-        output, complaints = process.communicate("One.\n", timeout=100)
+        output, complaints = process.communicate("One.\n", timeout=600)
     assert (process.returncode, complaints) == (0, "")
     assert output.strip()

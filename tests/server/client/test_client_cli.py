@@ -81,7 +81,7 @@ def test_a_line_is_answered_before_the_input_ends(
                 assert process.stdout.readline() == f"{target}  {expected(text, target)}\n"
         process.stdin.close()
         assert process.stdout.read() == ""
-        assert process.wait(60) == 0
+        assert process.wait(600) == 0
 
 
 def test_lines_come_in_order_and_an_empty_line_gives_empty_results(
@@ -208,7 +208,7 @@ def test_an_outage_loses_no_line(
         assert "waiting up to" in process.stderr.readline()  # a call has waited in vain
         make_server(server_repository, server_arguments=only, ports=first.ports)
         answers += process.stdout.readlines()
-        assert process.wait(60) == 0
+        assert process.wait(600) == 0
         assert "the server answers again" in process.stderr.read()
     assert answers == [f"{expected(text, 'deu_Latn')}\n" for text in texts]
 
@@ -234,7 +234,7 @@ def test_an_outage_that_does_not_end_names_the_first_line_that_is_missing(
         process.stdin.flush()
         process.stdout.readline()
         own.stop()
-        _, told = process.communicate("Two.\nThree.\n", timeout=60)
+        _, told = process.communicate("Two.\nThree.\n", timeout=600)
     assert process.returncode == 1
     assert "not translated from line 2 on: no connection" in told
     assert "Traceback" not in told
@@ -318,7 +318,7 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(command: Callable[..., Com
         process.stdout.close()
         process.stdin.write("Two.\nThree.\n")
         process.stdin.close()
-        assert process.wait(60) == 1
+        assert process.wait(600) == 1
         assert process.stderr.read() == ""
 
 
@@ -328,7 +328,7 @@ def test_progress_goes_to_a_terminal_only(command: Callable[..., Command]) -> No
         command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=end, text=True
     ) as process:
         os.close(end)
-        shown, _ = process.communicate("One.\nTwo.\n", timeout=60)
+        shown, _ = process.communicate("One.\nTwo.\n", timeout=600)
     assert len(shown.splitlines()) == 4
     assert os.read(terminal, 4096).replace(b"\r\n", b"\n") == b"\r1 lines\r2 lines\n"
     os.close(terminal)
@@ -347,7 +347,7 @@ def test_a_folder_as_input_and_a_full_disk_as_output_are_said_in_a_line(
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
     assert result.returncode == 1

@@ -245,7 +245,7 @@ def test_an_interrupt_is_one_line(command: Command) -> None:
         process.stdin.flush()
         assert process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        assert process.wait(600) == 130
         assert process.stderr is not None
         assert process.stderr.read() == "ct2-translate: interrupted\n"
 
@@ -258,7 +258,7 @@ def test_an_interrupted_file_is_said_to_go_on(command: Command, tmp_path: Path) 
         while not (partial := tmp_path / "out.txt.partial").exists() or not partial.stat().st_size:
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        assert process.wait(600) == 130
         assert process.stderr is not None
         said = "ct2-translate: interrupted: the same command goes on from here\n"
         assert process.stderr.read() == said

@@ -112,7 +112,7 @@ def test_errors(variables: dict[str, Any]) -> None:
 def test_curl(adapted: Callable[[str], str]) -> None:
     [example] = blocks("sh")
     printed = subprocess.run(
-        ["bash", "-c", adapted(example)], capture_output=True, text=True, check=True, timeout=60
+        ["bash", "-c", adapted(example)], capture_output=True, text=True, check=True, timeout=600
     ).stdout
     outputs = {output["name"]: output for output in json.loads(printed)["outputs"]}
     assert outputs["OUTPUT_IDS"]["shape"] == [1, 8]

@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_is_said(
     command: list[str], given: str, code: int, said: str
 ) -> None:
     line = [*command, "--glossary", given]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == code
     assert said in done.stderr
     assert "Traceback" not in done.stderr

@@ -63,7 +63,8 @@ def start(command: list[str]) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def make(*arguments: str, stderr: int | None = None) -> WebCommand:
-            whole = [*command, "--port", "0", *arguments]
+            # A busy server may take longer than the second that is the default.
+            whole = [*command, "--port", "0", "--retry-for", "300", *arguments]
             process = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=stderr, text=True)
             stack.enter_context(process)
             stack.callback(process.kill)

@@ -131,7 +131,15 @@ async def test_a_header_that_comes_slowly_ends_the_connection(
         writer.write(b"a")
         await asyncio.sleep(0.02)
     writer.close()
-    await speak_well(web, live.url)  # who speaks or reads is not idle
+    assert live.stop() == 0
+
+
+async def test_who_reads_is_not_idle(start: Start, web: aiohttp.ClientSession) -> None:
+    live = start("--idle-timeout", "3")
+    async with web.ws_connect(f"{live.url}/captions?to=de") as viewer:
+        await asyncio.sleep(4)
+        await speak_well(web, live.url)
+        assert (await finals(viewer, {"deu_Latn"}))["deu_Latn"]["transcript"]
     assert live.stop() == 0
 
 

@@ -146,7 +146,7 @@ async def test_a_server_that_is_killed_loses_no_final(
     async with TranslationClient(first.grpc_url, "demo", repository=repository) as client:
         live = LiveTranslator(client, source="en", targets=TARGETS)
         reading = asyncio.create_task(read(live))
-        await asyncio.wait_for(killed.wait(), 60)
+        await asyncio.wait_for(killed.wait(), 600)
         await asyncio.to_thread(make_server, repository, ports=first.ports)
         await asyncio.wait_for(reading, 120)
         truth = await offline(client)

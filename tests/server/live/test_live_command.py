@@ -287,7 +287,7 @@ def test_json_lines(command: list[str], tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 1, done.stderr
@@ -342,13 +342,13 @@ def test_a_full_disk_and_text_in_another_encoding_are_said(command: list[str]) -
     latin = '{"segment": 1, "text": "Caf\u00e9."}\n'.encode("latin-1")
     good = json.dumps({"segment": 1, "text": SENTENCE, "final": True}).encode()
     stdio = [*command, "--stdio"]
-    done = subprocess.run(stdio, input=latin + good, capture_output=True, check=False, timeout=120)
+    done = subprocess.run(stdio, input=latin + good, capture_output=True, check=False, timeout=600)
     refused, *captions = map(json.loads, done.stdout.splitlines())
     assert refused == {"line": 1, "refused": "the update is not UTF-8 at byte 27"}
     assert {one["target"] for one in captions if one["final"]} == {"deu_Latn", "fra_Latn"}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            stdio, input=good, stdout=full, stderr=subprocess.PIPE, check=False, timeout=120
+            stdio, input=good, stdout=full, stderr=subprocess.PIPE, check=False, timeout=600
         )
     assert (done.returncode, done.stderr) == (1, b"ct2-live: No space left on device\n")
 
@@ -384,7 +384,7 @@ def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
         (["--url", "localhost:1", "--retry-for", "0.1"], "ct2-live: "),
     ):
         done = subprocess.run(
-            [*command, *arguments], capture_output=True, text=True, check=False, timeout=120
+            [*command, *arguments], capture_output=True, text=True, check=False, timeout=600
         )
         assert done.returncode == 1
         assert message in done.stderr

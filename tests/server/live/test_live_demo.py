@@ -23,7 +23,7 @@ def test_the_demo_speaks_and_leaves_subtitles() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=250,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "demo: http://127.0.0.1:" in done.stdout

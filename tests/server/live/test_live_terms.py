@@ -29,7 +29,7 @@ def stdio(command: list[str], *arguments: str) -> tuple[dict[str, str], str]:
     ]
     done = subprocess.run(
         [*command, "--stdio", "--newest", *arguments],
-        input="\n".join(lines), capture_output=True, text=True, check=False, timeout=120,
+        input="\n".join(lines), capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     captions: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     return {one["target"]: one["transcript"] for one in captions if one["final"]}, done.stderr
@@ -58,7 +58,7 @@ def test_a_final_that_loses_a_term_is_told(command: list[str]) -> None:
     done = subprocess.run(
         [*command, "--stdio", "--keep", "Quixolab", "--to", "de"],
         input="\n".join(map(json.dumps, updates)), capture_output=True, text=True, check=False,
-        timeout=120,
+        timeout=600,
     )  # fmt: skip
     assert "1, deu_Latn: lost 'Quixa', 'Quixb'" in done.stderr
     finals = {one["segment"]: one for one in map(json.loads, done.stdout.splitlines())}
@@ -72,7 +72,7 @@ def test_a_final_that_loses_a_term_is_told(command: list[str]) -> None:
 def test_a_glossary_that_cannot_be_is_said(command: list[str], file: str, said: str) -> None:
     done = subprocess.run(
         [*command, "--stdio", "--glossary", file],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 1
     assert said in done.stderr

@@ -136,7 +136,7 @@ def test_two_events_do_not_share_a_folder(start: Start, command: list[str], tmp_
     live = start("--subtitles", str(tmp_path))
     second = subprocess.run(
         [*command, "--port", "0", "--subtitles", str(tmp_path)],
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert second.returncode == 1
     assert f"another ct2-live writes its subtitles into {tmp_path}" in second.stderr

@@ -32,7 +32,7 @@ def hear(*arguments: str, audio: bytes | None = None) -> subprocess.CompletedPro
         env=live_packages(),
         capture_output=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 
