@@ -11,7 +11,6 @@ The loop counts steps and the tokens that ran in them. The answers have to be th
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -65,7 +64,6 @@ def main() -> int:
     parser.add_argument("--rows", default="8,1", help="at a time (default: %(default)s)")
     parser.add_argument("--texts", type=int, default=24, help="default: %(default)s")
     args = parser.parse_args()
-    os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before its module loads a model
     with tempfile.TemporaryDirectory() as scratch:
         directory = model_of(args, Path(scratch))
         model = _core.LoopModel(str(directory), {"compute_type": "int8"})

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import random
 import shutil
 import sys
@@ -59,7 +58,6 @@ def main() -> int:
     parser.add_argument("--models", type=int, default=4, help="that these have")
     parser.add_argument("--seconds", type=float, default=4, help="of a load (default: %(default)s)")
     args = parser.parse_args()
-    os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before its module loads a model
     with tempfile.TemporaryDirectory() as scratch:
         directory = model_of(args, Path(scratch))
         models = [_load(directory, Path(scratch), i, args) for i in range(args.models)]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import subprocess
 import sys
@@ -61,7 +60,6 @@ def print_lines(name: str, directory: Path) -> None:
 
 def measured(directory: Path) -> dict[str, float]:
     """Loads the model and decodes; MiB after each, and milliseconds of the rows that are calls."""
-    os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before its module loads a model
     from ct2_triton import _core
 
     before = memory("Anonymous")

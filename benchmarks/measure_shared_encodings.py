@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import random
 import statistics
 import sys
@@ -48,7 +47,6 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=4, help="of a turn (default: %(default)s)")
     arguments = parser.parse_args()
-    os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before its module loads a model
     with tempfile.TemporaryDirectory() as scratch:
         directory = model_of(arguments, Path(scratch))
         settings = {"decoding": "loop", "compute_type": "int8"}

@@ -251,7 +251,6 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="the median counts: %(default)s")
     parser.add_argument("--seconds", type=float, default=0.2, help="for each limit: %(default)s")
     args = parser.parse_args()
-    os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before its module loads a model
     with tempfile.TemporaryDirectory() as folder:
         directory = args.model or _shape_model(args.shape, Path(folder), args.compute_type)
         timed = _core.LoopModel(str(directory), {"compute_type": args.compute_type}, timed=True)

@@ -26,9 +26,6 @@ _servers_of_workers: list[int] = []
 # that others use as well a hundred times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# The backend asks for it with its first model. Here CTranslate2's own module may load one before.
-os.environ["CT2_PACKED_GEMM"] = "0"
-
 processor.use_exact_int8()
 
 # They need the backend, which is built together with the core.

@@ -297,16 +297,22 @@ py::list DescribeTimes(const LayerClock& clock) {
 
 void BindTrialReport(py::module_& module) {
   module.def(
+      "proof_id",
+      [](const std::string& directory, const std::string& compute_type) {
+        const py::gil_scoped_release release;
+        return ProofId(*SharedWeights(directory, Device(), compute_type, /*threads=*/1));
+      },
+      py::arg("directory"), py::arg("compute_type"),
+      "What a proof of this model in decode loops is known by.");
+  module.def(
       "prove_loop",
       [](const std::string& directory, const std::string& compute_type) {
         const py::gil_scoped_release release;
         const auto weights = SharedWeights(directory, Device(), compute_type, /*threads=*/1);
-        return std::make_pair(ProofId(*weights),
-                              LoopModel(weights, Proving::kAlways).description());
+        return LoopModel(weights, Proving::kAlways).description();
       },
       py::arg("directory"), py::arg("compute_type"),
-      "Hold the decode loop against CTranslate2 on this model: the proof's id, and what was "
-      "found.");
+      "Hold the decode loop against CTranslate2 on this model: what was found.");
   py::class_<TrialReport>(module, "TrialReport", "What a trial of the decode loop found.")
       .def_readonly("tokens", &TrialReport::tokens)
       .def_readonly("largest_error", &TrialReport::largest_error)

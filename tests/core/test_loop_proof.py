@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,9 +28,8 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def proof_of(directory: Path, compute_type: str = "float32") -> str:
-    found, report = _core.prove_loop(str(directory), compute_type)
-    assert "trial of 12 tokens" in report
-    return str(found)
+    assert "trial of 12 tokens" in _core.prove_loop(str(directory), compute_type)
+    return str(_core.proof_id(str(directory), compute_type))
 
 
 def description(directory: Path, **parameters: str) -> str:
@@ -51,7 +51,14 @@ def change_config(directory: Path) -> None:
     (directory / "config.json").write_text(json.dumps(config))
 
 
-@pytest.mark.parametrize("change", [change_weight, change_config])
+def change_token(directory: Path) -> None:
+    """No other number of tokens."""
+    tokens = json.loads((directory / "shared_vocabulary.json").read_text())
+    tokens[-1] += "x"
+    (directory / "shared_vocabulary.json").write_text(json.dumps(tokens))
+
+
+@pytest.mark.parametrize("change", [change_weight, change_config, change_token])
 def test_a_proof_is_of_files_wherever_they_lie(model: Path, change: Callable[[Path], None]) -> None:
     proof = proof_of(model)
     assert proof == proof_of(tiny_engine_model("nllb"))
@@ -96,6 +103,65 @@ def test_the_manifest_brings_a_proof(model: Path, tmp_path: Path) -> None:
     assert "proved when it was prepared" in description(model)
     change_weight(model)
     assert f"the proof in {manifest} is of other files" in description(model)
+
+
+def test_the_manifest_brings_a_refusal(model: Path, tmp_path: Path) -> None:
+    """It is of the same files only, and decoding "loop" says it."""
+    proof = {"id": proof_of(model), "refused": "only 3 of 16 rows"}
+    (tmp_path / "ct2_model.json").write_text(json.dumps({"loop_proofs": {"float32": proof}}))
+    reason = "ct2-prepare refused the decode loop: .only 3 of 16 rows"
+    with pytest.raises(_core.Error, match=reason) as caught:
+        description(model, decoding="loop")
+    assert caught.value.code == "unsupported"
+    change_weight(model)
+    assert "trial of 12 tokens" in description(model)
+
+
+@pytest.mark.parametrize("compute_type", ["float32", "int8"])
+def test_a_proof_is_of_kernels(
+    model: Path, compute_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = set()
+    for name in _core.kernel_names():
+        monkeypatch.setenv("CT2_TRITON_KERNELS", name)
+        found.add(_core.proof_id(str(model), compute_type))
+    assert len(found) == len(_core.kernel_names())
+
+
+class WrongRows:
+    """The core, but for answers of loops: the row's first id, in these compute types."""
+
+    Error = _core.Error
+    proof_id = staticmethod(_core.proof_id)
+    prove_loop = staticmethod(_core.prove_loop)
+
+    def __init__(self, *types: str) -> None:
+        self.types = types
+
+    def Translator(self, directory: str, parameters: dict[str, str]) -> Any:  # noqa: N802
+        if parameters["decoding"] == "loop" and parameters["compute_type"] in self.types:
+            return self
+        return _core.Translator(directory, parameters)
+
+    def translate(self, rows: list[list[int]], *_: Any) -> list[list[dict[str, list[int]]]]:
+        return [[{"ids": rows[0][:1]}]]
+
+
+@pytest.mark.parametrize("wrong", ["float32", "int8"])
+def test_wrong_rows_refuse_loops(model: Path, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float32, they refuse those of int8, too."""
+    monkeypatch.setattr("ct2_triton.prepare.loop_proof.load_core", lambda: WrongRows(wrong))
+    proofs = loop_proofs(model, {"compute_type": "int8"})
+    reason = "only 0 of 16 rows equal CTranslate2's"
+    assert proofs[wrong]["refused"] == reason
+    if wrong == "float32":
+        assert proofs["int8"]["refused"] == f"float32: {reason}"
+        assert proofs["int8"]["rows_equal"] > 8
+    else:
+        assert "refused" not in proofs["float32"]
+    (model.parents[1] / "ct2_model.json").write_text(json.dumps({"loop_proofs": proofs}))
+    with pytest.raises(_core.Error, match="ct2-prepare refused the decode loop"):
+        _core.Translator(str(model), {"compute_type": "int8", "decoding": "loop"})
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ for product in products.split():
         assert "does not agree with CTranslate2" in str(error)
     else:
         raise AssertionError(product)
-print(_core.prove_loop(demo, "int8")[1])
+print(_core.prove_loop(demo, "int8"))
 print(_core.Translator(demo, {"compute_type": "int8", "decoding": "loop"}).description)
 """
 

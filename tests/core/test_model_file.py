@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.engine_truth import EngineTruth
 from ct2_triton import _core
 from model_bin import ModelBin, Variable, read_model_bin, write_model_bin
 from support.tiny import tiny_engine_model
@@ -157,6 +159,33 @@ def test_a_format_that_only_calls_know(tmp_path: Path, write: Callable[[ModelBin
         assert failure.value.code == "unsupported"
     write(small())
     _core.ModelFile(str(tmp_path)).require_current_format()
+
+
+def test_a_model_of_an_older_format_is_decoded_in_calls(tmp_path: Path) -> None:
+    directory = Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "model"))
+    content = read_model_bin(directory / "model.bin")
+    content.version = 5
+    write_model_bin(content, directory / "model.bin")
+    truth = EngineTruth(directory)
+    translator = _core.Translator(str(directory), {"compute_type": "float32"})
+    for row, prefix in (([11, 12, 13], [20]), ([14], [21])):
+        [found] = translator.translate([row], [prefix], {"max_decoding_length": 8})
+        assert [each["ids"] for each in found] == truth.hypotheses(
+            row, prefix, max_decoding_length=8
+        )
+    assert translator.call_bytes > 0
+    with pytest.raises(_core.Error, match="binary version is 5, known is 6"):
+        _core.Translator(str(directory), {"compute_type": "float32", "decoding": "loop"})
+
+
+@pytest.mark.parametrize("name", ["odd", "decoder/odd", "encoder/odd"])
+def test_a_variable_that_loops_do_not_know(tmp_path: Path, name: str) -> None:
+    directory = Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "model"))
+    content = read_model_bin(directory / "model.bin")
+    content.variables[name] = Variable((), 1, b"1")
+    write_model_bin(content, directory / "model.bin")
+    with pytest.raises(_core.Error, match=f"the decode loop does not know .*variable {name}"):
+        _core.Translator(str(directory), {"compute_type": "float32", "decoding": "loop"})
 
 
 @pytest.mark.parametrize(

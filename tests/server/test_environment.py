@@ -35,10 +35,8 @@ def test_loops_do_not_read_the_weights_that_the_library_replaces(
     tmp_path: Path,
     nllb_engine_model: Path,
     reference: Reference,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With the library of products that CTranslate2 takes on Intel."""
-    monkeypatch.delenv("CT2_PACKED_GEMM")
     write_model(tmp_path, "nllb", nllb_engine_model)
     server = make_server(tmp_path, environment={"CT2_USE_MKL": "1", "CT2_PACKED_GEMM": "1"})
     assert " layers packed for " in server.log_text()

@@ -71,16 +71,18 @@ std::map<std::string, std::string> ParseManifestFiles(std::string_view json) {
   throw Error(ErrorCode::kInvalidArgument, "ct2_model.json lists no files");
 }
 
-std::set<std::string> ParseManifestProofs(std::string_view json) {
+std::map<std::string, std::string> ParseManifestProofs(std::string_view json) {
   const auto root = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  std::set<std::string> proofs;
+  std::map<std::string, std::string> proofs;
   if (!root.is_object()) return proofs;
   const auto found = root.find("loop_proofs");
   if (found == root.end() || !found->is_object()) return proofs;
   for (const auto& proof : *found) {
-    if (proof.is_object() && proof.value("id", nlohmann::json()).is_string()) {
-      proofs.insert(proof["id"].get<std::string>());
-    }
+    if (!proof.is_object() || !proof.value("id", nlohmann::json()).is_string()) continue;
+    const auto refused = proof.find("refused");
+    std::string why;
+    if (refused != proof.end()) why = refused->is_string() ? refused->get<std::string>() : "?";
+    proofs[proof["id"].get<std::string>()] = why;
   }
   return proofs;
 }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,8 +33,9 @@ std::vector<std::string> ParseVocabulary(std::string_view json, const std::strin
 // path, relative to the model's folder. Throws Error(kInvalidArgument) if it lists none.
 std::map<std::string, std::string> ParseManifestFiles(std::string_view json);
 
-// Of the same text, the ids of its proofs (engine/loop/proof.h); none where it cannot be read.
-std::set<std::string> ParseManifestProofs(std::string_view json);
+// Of the same text, the ids of its proofs (engine/loop/proof.h), each with the reason where decode
+// loops were refused, else with an empty text; none where it cannot be read.
+std::map<std::string, std::string> ParseManifestProofs(std::string_view json);
 
 // For the log: "facebook/nllb-200-distilled-600M, commit 1234abcd, int8", as the manifest of a
 // prepared model says. Throws Error(kInvalidArgument) where it does not say it.

@@ -16,8 +16,13 @@
 #include <vector>
 
 #include "config/model_files.h"
+#include "config/parse_value.h"
 #include "config/sha256.h"
+#include "config/shortlist_file.h"
+#include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/products/kernel_choice.h"
 #include "engine/model/weights.h"
+#include "error.h"
 
 namespace ct2triton {
 namespace {
@@ -26,6 +31,14 @@ namespace fs = std::filesystem;
 
 constexpr size_t kBlockWords = size_t{1} << 17;  // of what is read at once
 constexpr size_t kLanes = 4;                     // sums that a processor computes side by side
+constexpr size_t kShownReason = 300;             // characters
+
+// Of a model's folder, beside model.bin.
+constexpr const char* kTextFiles[] = {"config.json",           "shared_vocabulary.json",
+                                      "shared_vocabulary.txt", "source_vocabulary.json",
+                                      "source_vocabulary.txt", "target_vocabulary.json",
+                                      "target_vocabulary.txt", "vmap.txt",
+                                      kShortlistFile};
 
 std::optional<std::string> ReadText(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -81,11 +94,17 @@ uint64_t SumOf(const ModelFile& file, const Variable& variable, std::vector<uint
 std::string ProofId(const Weights& weights) {
   Sha256 hash;
   const auto add = [&hash](const std::string& text) { hash.Add(text + '\n'); };
-  add(CT2TRITON_VERSION);
+  add(CT2TRITON_ENGINE);
+  const bool bytes = weights.loop_type() == ElementType::kInt8;
   add(std::to_string(static_cast<int>(weights.loop_type())));
-  add(ReadText(fs::path(weights.directory()) / "config.json").value_or(""));
-  add(std::to_string(weights.source().size()) + ' ' + std::to_string(weights.target().size()));
-  for (const VocabularyMap* map : weights.AllMaps()) add(std::to_string(map->size()));
+  add(ChooseKernels().name);
+  add(products::DefaultKernel(bytes ? products::WeightType::kInt8 : products::WeightType::kFloat32)
+          .name);
+  for (const char* name : kTextFiles) {
+    const std::string text = ReadText(fs::path(weights.directory()) / name).value_or("");
+    add(std::to_string(text.size()));
+    add(text);
+  }
   const ModelFile& file = weights.file();
   std::vector<uint64_t> words;
   std::map<const Variable*, uint64_t> sums;  // of what has several names: once
@@ -105,10 +124,15 @@ ProofSearch FindProof(const Weights& weights, const std::string& id) {
   const fs::path manifest = ManifestOf(weights.directory());
   if (const auto text = ReadText(manifest)) {
     const auto proofs = ParseManifestProofs(*text);
-    if (proofs.count(id) > 0) return {true, "proved when it was prepared"};
+    if (const auto known = proofs.find(id); known != proofs.end()) {
+      if (known->second.empty()) return {true, "proved when it was prepared"};
+      throw Error(ErrorCode::kUnsupported,
+                  "ct2-prepare refused the decode loop: " + Quote(known->second, kShownReason) +
+                      " (in " + manifest.string() + ')');
+    }
     if (!proofs.empty()) {
       search.remark = "the proof in " + manifest.string() +
-                      " is of other files, of another type or of another version";
+                      " is of other files, another type, another build or another processor";
     }
   }
   const fs::path kept = CacheFile(id);

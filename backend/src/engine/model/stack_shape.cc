@@ -249,6 +249,10 @@ StackShape ReadEncoder(const ModelFile& file) {
 
 DecoderShape ReadDecoder(const ModelFile& file) {
   const Reader reader(file, "decoder");
+  for (const auto& [name, variable] : file.variables()) {
+    if (name.rfind("encoder/", 0) == 0 || name.rfind("decoder/", 0) == 0) continue;
+    throw Error(ErrorCode::kUnsupported, "the decode loop does not know the variable " + name);
+  }
   DecoderShape shape;
   reader.Read(&shape);
   if (reader.Attribute("alibi", 0) != 0) reader.Refuse("decoder/alibi is set");

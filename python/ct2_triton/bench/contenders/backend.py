@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from ct2_triton.bench.contenders.base import ServerCounts
 
-# On Intel CTranslate2 is faster with weights packed for its own products.
-_LIBRARY_PRODUCTS = {"CT2_PACKED_GEMM": "1"}
-
 
 def _histogram(metrics: str, name: str) -> tuple[int, float]:
     """Give the count and the sum of a histogram, over all models."""
@@ -39,12 +36,6 @@ class BackendContender(TritonContender):
     gpu_precisions = ENGINE_ON_GPU
     parameters: ClassVar[Mapping[str, str]] = {}
     """Of the model, beside those that ct2-prepare writes."""
-    variables: ClassVar[Mapping[str, str]] = {}
-    """Of the server's environment."""
-
-    def environment(self) -> Mapping[str, str]:
-        """Give the server's own variables."""
-        return self.variables
 
     def write_repository(self, repository: Path) -> None:
         """Give one set of files all the names, or each name its own."""
@@ -81,8 +72,7 @@ class BackendContender(TritonContender):
 
     def settings(self) -> Mapping[str, str]:
         """Say what was set."""
-        chosen = {**self.parameters, **self.variables}
-        more = ", ".join(f"{key} {value}" for key, value in chosen.items())
+        more = ", ".join(f"{key} {value}" for key, value in self.parameters.items())
         return {
             "server": "tritonserver, this package's backend",
             "configuration": "as ct2-prepare writes it" + (f", with {more}" if more else ""),
@@ -96,7 +86,6 @@ class CallsContender(BackendContender):
     kind = "ct2-triton-calls"
     gpu_precisions = ()  # there, ct2-triton is this
     parameters: ClassVar[Mapping[str, str]] = {"decoding": "calls"}
-    variables = _LIBRARY_PRODUCTS
 
 
 class LoopContender(BackendContender):
