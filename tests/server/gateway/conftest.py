@@ -149,7 +149,8 @@ def start_gateway(demo_server: TritonServer, repository: Path) -> Iterator[Start
             command = [
                 str(Path(sys.executable).with_name("ct2-gateway")),
                 *("--model", MODEL, "--model-repository", str(repository)),
-                *("--url", demo_server.grpc_url, "--port", "0", *arguments),
+                # A busy server may take longer than the second that is the default.
+                *("--url", demo_server.grpc_url, "--port", "0", "--retry-for", "60", *arguments),
             ]
             environment = {**os.environ, **variables}
             process = subprocess.Popen(

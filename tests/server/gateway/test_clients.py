@@ -38,7 +38,7 @@ ROUTES = [
 
 def _good(url: str, **fields: str) -> str:
     """A request that must be answered."""
-    answer = requests.post(f"{url}/translate", json={**GOOD, **fields}, timeout=60)
+    answer = requests.post(f"{url}/translate", json={**GOOD, **fields}, timeout=600)
     answer.raise_for_status()
     return str(answer.json()["translatedText"])
 
@@ -94,8 +94,8 @@ def test_a_file_that_one_process_translates_another_gives_out(start_gateway: Sta
     gateway = start_gateway("--processes", "2")
     form = {"source": "en", "target": "de"}
     file = {"file": ("a.txt", SENTENCE)}
-    answer = requests.post(f"{gateway.url}/translate_file", form, files=file, timeout=60).json()
-    found = {requests.get(answer["translatedFileUrl"], timeout=60).text for _ in range(8)}
+    answer = requests.post(f"{gateway.url}/translate_file", form, files=file, timeout=600).json()
+    found = {requests.get(answer["translatedFileUrl"], timeout=600).text for _ in range(8)}
     assert found == {GERMAN}
     assert gateway.stop() == 0
 
@@ -106,8 +106,8 @@ def test_each_request_is_logged_without_its_query(
 ) -> None:
     options = ("--access-log", "--log-format", "json", "--processes", processes)
     gateway = start_gateway(*options, stderr=subprocess.PIPE)
-    assert requests.get(f"{gateway.url}/nowhere?api_key=secret", timeout=60).status_code == 404
-    assert requests.get(f"{gateway.url}/two%0Alines", timeout=60).status_code == 404
+    assert requests.get(f"{gateway.url}/nowhere?api_key=secret", timeout=600).status_code == 404
+    assert requests.get(f"{gateway.url}/two%0Alines", timeout=600).status_code == 404
     assert _good(gateway.url) == GERMAN
     assert gateway.stop() == 0
     assert gateway.process.stderr is not None
@@ -145,13 +145,13 @@ def test_only_names_of_this_machine_are_answered_unless_others_are_allowed(
     gateway: str, start_gateway: StartGateway
 ) -> None:
     headers = {"Host": "translate.example.com"}
-    assert requests.get(f"{gateway}/languages", headers=headers, timeout=60).status_code == 403
+    assert requests.get(f"{gateway}/languages", headers=headers, timeout=600).status_code == 403
     assert _good(gateway) == GERMAN
     for arguments in (["--allowed-host", "translate.example.com"], ["--host", "0.0.0.0"]):
         other = start_gateway(*arguments)
         port = other.url.rpartition(":")[2]
         url = f"http://127.0.0.1:{port}"
-        assert requests.get(f"{url}/languages", headers=headers, timeout=60).status_code == 200
+        assert requests.get(f"{url}/languages", headers=headers, timeout=600).status_code == 200
         assert _good(url) == GERMAN
 
 
@@ -163,7 +163,7 @@ def test_keys_come_from_the_environment(start_gateway: StartGateway) -> None:
         _good(gateway.url, api_key="one two")
     assert _good(gateway.url, api_key="one") == GERMAN
     gateway.process.send_signal(signal.SIGINT)
-    assert gateway.process.wait(60) == 0
+    assert gateway.process.wait(600) == 0
 
 
 def test_bytes_that_are_no_request_leave_no_traceback(start_gateway: StartGateway) -> None:
@@ -172,7 +172,10 @@ def test_bytes_that_are_no_request_leave_no_traceback(start_gateway: StartGatewa
     for packed in ("gzip", "deflate"):
         for form in ({"json": GOOD}, {"data": GOOD}):
             answer = requests.post(
-                f"{gateway.url}/translate", headers={"Content-Encoding": packed}, timeout=60, **form
+                f"{gateway.url}/translate",
+                headers={"Content-Encoding": packed},
+                timeout=600,
+                **form,
             )
             assert answer.status_code == 400
             why = f"the body cannot be read: it is not in '{packed}', its Content-Encoding"
@@ -182,7 +185,7 @@ def test_bytes_that_are_no_request_leave_no_traceback(start_gateway: StartGatewa
         f"{gateway.url}/translate",
         data=gzip.compress(b"q=Good+morning"),
         headers={"Content-Encoding": "gzip", "Content-Type": form_type},
-        timeout=60,
+        timeout=600,
     )
     assert answer.status_code == 400
     assert answer.json() == {"error": "Invalid request: the body cannot be read"}
@@ -200,7 +203,7 @@ def test_bytes_that_are_no_request_leave_no_traceback(start_gateway: StartGatewa
 
 def test_a_folder_where_the_languages_are_not_is_named_once(start_gateway: StartGateway) -> None:
     wrong = start_gateway("--model", "nowhere", stderr=subprocess.PIPE)
-    assert wrong.process.wait(60) == 1
+    assert wrong.process.wait(600) == 1
     assert wrong.process.stderr is not None
     assert wrong.process.stderr.read().count("nowhere/tokenizer") == 1
 
@@ -208,7 +211,7 @@ def test_a_folder_where_the_languages_are_not_is_named_once(start_gateway: Start
 def test_what_processes_say_is_json_if_asked(start_gateway: StartGateway) -> None:
     options = ("--model", "demo", "--processes", "2", "--log-format", "json")
     wrong = start_gateway(*options, stderr=subprocess.PIPE)
-    assert wrong.process.wait(60) == 1
+    assert wrong.process.wait(600) == 1
     assert wrong.process.stderr is not None
     said = [json.loads(line)["message"] for line in wrong.process.stderr]
     assert "'demo' takes token ids" in said[0]
@@ -220,7 +223,7 @@ def test_what_processes_say_is_json_if_asked(start_gateway: StartGateway) -> Non
         (["--model", "demo"], "'demo' takes token ids; name one that takes text"),
         (["--model", "demo", "--processes", "2"], "a process has failed, so all 2 have ended"),
         (["--model", "nowhere-text"], "the languages of model 'nowhere-text' are not in "),
-        (["--url", "localhost:1"], "not ready within 1 s"),
+        (["--url", "localhost:1", "--retry-for", "0"], "not ready within 1 s"),
         (
             ["--port", "PORT"],
             "cannot listen at 127.0.0.1, port PORT: Address already in use; choose others with "
@@ -237,7 +240,7 @@ def test_what_cannot_start_says_why(
     wrong = start_gateway(
         *(port if one == "PORT" else one for one in arguments), stderr=subprocess.PIPE
     )
-    assert wrong.process.wait(60) == 1
+    assert wrong.process.wait(600) == 1
     assert wrong.process.stderr is not None
     said = wrong.process.stderr.read()
     assert message.replace("PORT", port) in said
