@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.engine_truth import EngineTruth, ragged_rows
+from ct2_triton import _core
 
 # Options as CTranslate2 takes them. The core gets the same, lists as JSON text.
 CASES: list[dict[str, Any]] = [
@@ -42,6 +44,12 @@ SEVERAL_HYPOTHESES = [{"beam_size": 4, "num_hypotheses": 3, "return_scores": Tru
                       {"beam_size": 1, "return_scores": True},
                       {"beam_size": 1, "return_scores": True, "length_penalty": 0}]  # fmt: skip
 LIMIT = {"max_decoding_length": 40}
+
+
+@pytest.fixture(params=["auto", "calls"])
+def translator(engine_model: Path, request: pytest.FixtureRequest) -> Any:
+    parameters = {"compute_type": "float32", "decoding": request.param}
+    return _core.Translator(str(engine_model), parameters)
 
 
 def _ids(answers: list[Any]) -> list[list[list[int]]]:
