@@ -41,6 +41,7 @@ from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.installation import find_server
 from ct2_triton.serve.options import ServerOptions
 from ct2_triton.serve.ports import Ports, check_free
+from ct2_triton.serve.processor import INEXACT_INT8, int8_calls_are_inexact
 from ct2_triton.serve.release_defects import release_warnings
 from ct2_triton.serve.server import TritonServer
 from ct2_triton.serve.supervision import Supervisor
@@ -248,6 +249,9 @@ def _check_model_configs(options: ServerOptions) -> None:
     configs = model_configs.read_model_configs(options.model_repositories)
     for warning in model_configs.warnings(configs):
         _LOG.warning(warning)
+    calls = any(config.may_call_at_int8 for config in configs)
+    if calls and int8_calls_are_inexact({**os.environ, **options.environment}):
+        _LOG.warning(INEXACT_INT8)
     if count_gpus() > 0:
         _check_cublas()
     if not lacks_gpu(options.environment):

@@ -21,6 +21,7 @@ from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.installation import find_server
 from ct2_triton.serve.model_files import verify_models
 from ct2_triton.serve.ports import check_free
+from ct2_triton.serve.processor import INEXACT_INT8, int8_calls_are_inexact
 from ct2_triton.serve.server import TritonServer
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ def _processor() -> Iterator[str]:
     fastest = core.kernels()[0]
     slow = "; this processor lacks AVX2: int8 will be slow" if fastest == "plain" else ""
     yield f"{core.usable_cores()} cores, int8 with {fastest}{slow}"
+    if int8_calls_are_inexact():
+        yield INEXACT_INT8
 
 
 def _gpu() -> Iterator[str]:

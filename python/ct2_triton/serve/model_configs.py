@@ -54,6 +54,17 @@ class ModelConfig:
         return any(group.kind == group.KIND_GPU for group in self.message.instance_group)
 
     @property
+    def may_call_at_int8(self) -> bool:
+        """Whether all rows run in CTranslate2 calls on a CPU, with weights that may be int8."""
+        parameters = {name: each.string_value for name, each in self.message.parameters.items()}
+        return (
+            self.is_ours
+            and not self.asks_for_gpu
+            and parameters.get("decoding") == "calls"
+            and parameters.get("compute_type", "default").startswith(("auto", "default", "int8"))
+        )
+
+    @property
     def queue_policy(self) -> str | None:
         """A setting of the dynamic batcher's queue; None if there is none."""
         batching = self.message.dynamic_batching
