@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends the same requests to LibreTranslate and to ct2-gateway (benchmarks/gateway.md).
+"""LibreTranslate beside ct2-gateway: its answers and the speed of both (benchmarks/gateway.md).
 
 Both serve the demo model, LibreTranslate as Argos packages on the same weights, and both search
 with beams of width 4, as LibreTranslate always does:
 
     python -m venv LT && LT/bin/pip install libretranslate==1.9.6
     python benchmarks/compare_libretranslate.py run --libretranslate LT/bin/python
+    python benchmarks/compare_libretranslate.py record --libretranslate LT/bin/python
 
 LibreTranslate takes each text as one sentence here, because its own splitter loads a model from the
 network at the first request.
@@ -19,14 +20,16 @@ import itertools
 import json
 import logging
 import os
+import re
 import shutil
 import socket
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -36,43 +39,23 @@ TARGETS = {
     "de": ("deu_Latn", "German"),
     "fr": ("fra_Latn", "French"),
     "es": ("spa_Latn", "Spanish"),
+    "it": ("ita_Latn", "Italian"),
+    "nl": ("nld_Latn", "Dutch"),
+    "pt": ("por_Latn", "Portuguese"),
 }
 BEAM_SIZE = 4  # LibreTranslate's least
 STARTS_S = 120.0
-# method, path, JSON body (or a form, as a string)
-REQUESTS: list[tuple[str, str, Any]] = [
-    ("GET", "/languages", None),
-    ("GET", "/frontend/settings", None),
-    ("GET", "/health", None),
-    ("GET", "/spec", None),
-    ("POST", "/translate", GOOD),
-    ("POST", "/translate", {**GOOD, "source": "auto"}),
-    ("POST", "/translate", {**GOOD, "q": [SENTENCE, "Hello!"], "source": "auto"}),
-    ("POST", "/translate", {**GOOD, "alternatives": 2}),
-    ("POST", "/translate", {**GOOD, "q": f"<p>{SENTENCE}</p>", "format": "html"}),
-    ("POST", "/translate", {**GOOD, "q": "12:45", "source": "auto"}),
-    ("POST", "/translate", f"q={SENTENCE}&source=en&target=de"),
-    ("POST", "/translate", {}),
-    ("POST", "/translate", {"q": "a"}),
-    ("POST", "/translate", {"q": "a", "source": "en"}),
-    ("POST", "/translate", {**GOOD, "source": "xx"}),
-    ("POST", "/translate", {**GOOD, "target": "xx"}),
-    ("POST", "/translate", {**GOOD, "source": "de", "target": "fr"}),
-    ("POST", "/translate", {**GOOD, "format": "pdf"}),
-    ("POST", "/translate", {**GOOD, "alternatives": "many"}),
-    ("POST", "/translate", {**GOOD, "alternatives": 99}),
-    ("POST", "/translate", [GOOD]),
-    ("POST", "/translate", "{"),
-    ("GET", "/translate", None),
-    ("POST", "/detect", {"q": SENTENCE}),
-    ("POST", "/detect", {"q": "Bonjour!"}),
-    ("POST", "/detect", {}),
-    ("POST", "/suggest", {**GOOD, "s": "a"}),
-    ("POST", "/translate_file", {}),
-    ("GET", "/download_file/none", None),
-    ("GET", "/nowhere", None),
-    ("OPTIONS", "/translate", None),
-]
+# What LibreTranslate answered to each request, and the gateway's answer where it is another.
+RECORD = Path(__file__).parents[1] / "tests" / "server" / "gateway" / "libretranslate.json"
+LIMITS = {"char-limit": "80", "batch-limit": "3", "alternatives-limit": "2"}
+SERVERS = {
+    "usual": [f"--{name}={limit}" for name, limit in LIMITS.items()],
+    "keys": ["--api-keys", "--require-api-key-origin", "https://known.example"],
+    "no files": ["--disable-files-translation"],
+}
+KEY = "secret"
+# A file's name begins with an identifier, of LibreTranslate's or of the gateway's kind.
+_KEPT = re.compile(r"^http.*/download_file/[0-9a-f-]+\.")
 
 
 def write_packages(folder: Path) -> None:
@@ -90,7 +73,7 @@ def write_packages(folder: Path) -> None:
         shutil.copy(
             demo / "checkpoint" / "sentencepiece.bpe.model", package / "sentencepiece.model"
         )
-        prefix = f"__{code}__"  # without a letter that SentencePiece reads as a space
+        prefix = f"<2{code}>"  # without what Argos reads as a space
         tokens = [prefix if token == tag else token for token in vocabulary]
         (package / "model" / "shared_vocabulary.json").write_text(json.dumps(tokens))
         (package / "model" / "config.json").write_text(json.dumps(config))
@@ -119,18 +102,44 @@ def serve(arguments: list[str]) -> None:
     main()
 
 
-async def ask(session: Any, url: str, method: str, path: str, body: Any) -> tuple[int, str, Any]:
-    """Gives the status, the type and what was answered."""
-    options: dict[str, Any] = {"json": body}
-    if isinstance(body, str):
-        kind = "json" if body.startswith("{") else "x-www-form-urlencoded"
-        options = {"data": body, "headers": {"Content-Type": f"application/{kind}"}}
-    async with session.request(method, url + path, **(options if body is not None else {})) as got:
-        text = await got.text()
-        try:
-            return got.status, got.content_type, json.loads(text)
-        except ValueError:
-            return got.status, got.content_type, text
+async def answer_of(session: Any, url: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Sends a recorded request; gives its answer without what differs from run to run."""
+    import aiohttp
+
+    headers = request.get("headers", {})
+    options: dict[str, Any] = {"headers": headers, "data": request.get("body")}
+    if "json" in request:
+        options = {"headers": headers, "json": request["json"]}
+    if "form" in request:
+        options["data"] = aiohttp.FormData(request["form"])
+    if "file" in request:
+        name, content = request["file"]
+        options["data"].add_field("file", content.encode(), filename=name)
+    async with session.request(request["method"], url + request["path"], **options) as got:
+        found: dict[str, Any] = {"status": got.status}
+        if "Origin" in headers:
+            found["origin"] = got.headers.get("Access-Control-Allow-Origin")
+        if got.content_type == "application/json":
+            found["json"] = _lasting(await got.json())
+            if got.ok and "file" in request:
+                address = (await got.json())["translatedFileUrl"]
+                async with session.get(address) as kept:
+                    found["file"] = await kept.text()
+        return found
+
+
+def _lasting(answer: Any) -> Any:
+    """Counts alternatives, sorts languages, leaves out confidences and identifiers of files."""
+    if isinstance(answer, list):
+        found = [_lasting(one) for one in answer]
+        return sorted(found, key=lambda one: one["code"]) if "code" in found[0] else found
+    if not isinstance(answer, dict):
+        return _KEPT.sub("/download_file/ID.", answer) if isinstance(answer, str) else answer
+    return {
+        name: len(value) if name == "alternatives" else _lasting(value)
+        for name, value in answer.items()
+        if name != "confidence"
+    }
 
 
 async def load(session: Any, url: str, clients: int, requests: int) -> tuple[float, float]:
@@ -142,8 +151,9 @@ async def load(session: Any, url: str, clients: int, requests: int) -> tuple[flo
         for number in numbers:
             begun = time.perf_counter()
             body = {**GOOD, "q": f"The ticket office opens at {number % 12 + 1}:45."}
-            status, _, _ = await ask(session, url, "POST", "/translate", body)
-            assert status == 200
+            async with session.post(f"{url}/translate", json=body) as got:
+                assert got.status == 200
+                await got.read()
             times.append(time.perf_counter() - begun)
 
     start = time.perf_counter()
@@ -152,18 +162,11 @@ async def load(session: Any, url: str, clients: int, requests: int) -> tuple[flo
 
 
 async def compare(urls: list[str], requests: int) -> None:
-    """Prints both answers to each request, and then the speed of both in turn."""
+    """Prints the speed of both in turn."""
     import aiohttp
 
     async with aiohttp.ClientSession() as session:
-        for method, path, body in REQUESTS:
-            answers = [await ask(session, url, method, path, body) for url in urls]
-            print(f"\n{method} {path} {'' if body is None else json.dumps(body)}")
-            for name, (status, kind, answer) in zip(
-                ("LibreTranslate", "gateway"), answers, strict=True
-            ):
-                print(f"  {name:15} {status} {kind} {json.dumps(answer, ensure_ascii=False)[:300]}")
-        print("\n| clients | server | a second | p95, ms |\n|---|---|---|---|")
+        print("| clients | server | a second | p95, ms |\n|---|---|---|---|")
         for clients, _, (name, url) in itertools.product(
             (1, 16), range(2), zip(("LibreTranslate", "gateway"), urls, strict=True)
         ):
@@ -179,11 +182,10 @@ async def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
     async with aiohttp.ClientSession() as session:
         while process.poll() is None and time.monotonic() < end:
             try:
-                await ask(session, url, "GET", "/languages", None)
+                async with session.get(f"{url}/languages"):
+                    return
             except aiohttp.ClientError:
                 await asyncio.sleep(0.2)
-            else:
-                return
     raise SystemExit(f"{url} does not answer: {process.args}")
 
 
@@ -194,8 +196,52 @@ def free_port() -> int:
         return int(bound.getsockname()[1])
 
 
+def started(stack: ExitStack, command: list[str], home: Path) -> str:
+    """Starts a server that ends with the stack, in a home of its own; gives its address."""
+    port = free_port()
+    process = subprocess.Popen(
+        [*command, "--port", str(port)], cwd=home, env={**os.environ, "HOME": str(home)}
+    )
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    url = f"http://127.0.0.1:{port}"
+    asyncio.run(wait_for(url, process))
+    return url
+
+
+def add_key(home: Path) -> None:
+    """Makes LibreTranslate's database of keys."""
+    (home / "db").mkdir()
+    with closing(sqlite3.connect(home / "db" / "api_keys.db")) as base, base:
+        columns = 'api_key TEXT, req_limit INTEGER, "char_limit" INTEGER DEFAULT NULL'
+        base.execute(f"CREATE TABLE api_keys ({columns})")
+        base.execute("INSERT INTO api_keys VALUES (?, 1000, NULL)", (KEY,))
+
+
+async def ask_all(urls: dict[str, str], record: dict[str, Any]) -> None:
+    """Writes the answers to all requests into the record."""
+    import aiohttp
+
+    async with aiohttp.ClientSession() as session:
+        for one in record.values():
+            one["libretranslate"] = await answer_of(session, urls[one["server"]], one["request"])
+
+
+def record(libretranslate: Path) -> None:
+    """Asks LibreTranslate all that is on record, and writes down what it answers."""
+    found = json.loads(RECORD.read_text())
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        home = Path(folder)
+        write_packages(home / ".local" / "share" / "argos-translate" / "packages")
+        add_key(home)
+        command = [str(libretranslate), str(Path(__file__).resolve()), "serve"]
+        urls = {name: started(stack, command + more, home) for name, more in SERVERS.items()}
+        asyncio.run(ask_all(urls, found))
+    RECORD.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+
+
 def run(libretranslate: Path, requests: int) -> None:
-    """Starts both on one model, and compares them."""
+    """Starts both on one model, and compares their speed."""
     from ct2_triton.prepare import PrepareOptions, prepare
     from ct2_triton.serve import ServerOptions, TritonServer
 
@@ -207,18 +253,10 @@ def run(libretranslate: Path, requests: int) -> None:
         server = TritonServer(ServerOptions([models]))
         stack.callback(server.stop)
         server.start(STARTS_S)
-        urls = []
         gateway = [str(Path(sys.executable).with_name("ct2-gateway")), "--model", "demo"]
         gateway += ["--model-repository", str(models), "--url", server.grpc_url]
-        for command in ([str(libretranslate), __file__, "serve"], gateway):
-            port = free_port()
-            process = subprocess.Popen(
-                [*command, "--port", str(port)], env={**os.environ, "HOME": str(home)}
-            )
-            stack.callback(process.wait)
-            stack.callback(process.terminate)
-            urls.append(f"http://127.0.0.1:{port}")
-            asyncio.run(wait_for(urls[-1], process))
+        other = [str(libretranslate), str(Path(__file__).resolve()), "serve"]
+        urls = [started(stack, command, home) for command in (other, gateway)]
         asyncio.run(compare(urls, requests))
 
 
@@ -226,14 +264,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("serve", help="start LibreTranslate on the packages in HOME")
-    running = commands.add_parser("run", help="start both and compare them")
+    running = commands.add_parser("run", help="start both and compare their speed")
     running.add_argument("--libretranslate", type=Path, required=True, metavar="PYTHON")
     running.add_argument("--requests", type=int, default=400)
+    recording = commands.add_parser("record", help="write LibreTranslate's answers to the record")
+    recording.add_argument("--libretranslate", type=Path, required=True, metavar="PYTHON")
     args, rest = parser.parse_known_args()
     if args.command == "serve":
         serve(rest)
+    elif args.command == "record":
+        record(args.libretranslate.absolute())
     else:
-        run(args.libretranslate, args.requests)
+        run(args.libretranslate.absolute(), args.requests)
 
 
 if __name__ == "__main__":
