@@ -389,6 +389,7 @@ def test_an_answer_has_bounds_too(connection: Connection) -> None:
         (["de", "xx"], "en", '"xx"'),
         (["de"], "klingon", '"klingon"; it has eng_Latn'),
         (["germn"], "en", "nearest: deu_Latn"),
+        (["klingon"], "en", "deu_Latn, fra_Latn, spa_Latn, ita_Latn, por_Latn, nld_Latn"),
         (None, "en", "target language"),
         ([b"\xff"], "en", "target language"),
     ],
