@@ -36,7 +36,9 @@ client.infer(model, inputs, parameters={"beam_size": 4, "end_token": '["</s>"]'}
 A value must have the type and be in the range, and the name must be known. Otherwise the model
 does not load, or that request alone is answered with INVALID_ARGUMENT and a message that says what
 is allowed. Names that begin with `triton_` are Triton's own and are ignored, and so are headers
-that the server forwards: names with a hyphen, and those of one word that browsers and proxies send.
+that the server forwards: strings under names with a hyphen, also under that of an alias such as
+`max-tokens`, and some names of one word that browsers and proxies send. Other headers of one word
+need `allowed_parameters`.
 Parameters for another member of an ensemble are ignored if `allowed_parameters` lists them.
 Defaults that are not listed are those of CTranslate2.
 

@@ -361,6 +361,13 @@ class TestHeaders:
         with pytest.raises(_core.Error, match="unknown parameter"):
             _core.check_decoding_options({name: "4"})
 
+    @pytest.mark.parametrize("value", [5, 0.5, True])
+    @pytest.mark.parametrize("name", ["max-tokens", "top-p", "x-request-id"])
+    def test_a_header_is_a_string(self, name: str, value: object) -> None:
+        with pytest.raises(_core.Error, match="unknown parameter"):
+            _core.check_decoding_options({name: value})
+        assert _core.check_decoding_options({name: str(value)}) == _core.check_decoding_options({})
+
 
 ALIASES = {
     "beam_width": ("beam_size", 3),

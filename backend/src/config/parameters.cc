@@ -133,11 +133,13 @@ constexpr std::string_view kHeadersOfOneWord[] = {
     "trailer", "ttl",           "upgrade",   "urgency", "via",        "warning",     "width",
 };
 
-// Other headers have a hyphen, which no parameter has; one in place of _ is a mistake.
-bool IsHeader(std::string_view name) {
+// Other headers have a hyphen, which no parameter has; one in place of _ is a mistake, and so is a
+// value that is no string. Aliases are no exception: "max-tokens" may be the header of a proxy.
+bool IsHeader(std::string_view name, const ParameterValue& value) {
   std::string folded(name);
   std::replace(folded.begin(), folded.end(), '-', '_');
   if (folded != name) {
+    if (!std::holds_alternative<std::string>(value)) return false;
     const auto& table = Parameters();
     return std::none_of(table.begin(), table.end(), [&folded](const Parameter& parameter) {
       return EqualsNoCase(parameter.name, folded);
@@ -217,7 +219,7 @@ void SetRequestParameter(std::string_view name, const ParameterValue& value,
   const Parameter* parameter = Find(name);
   if (parameter != nullptr && Takes(Scope::kRequest, *parameter)) {
     Assign(*parameter, value, {decoding, nullptr, request}, &engine);
-  } else if (IsIgnoredParameter(name, engine) || (parameter == nullptr && IsHeader(name))) {
+  } else if (IsIgnoredParameter(name, engine) || (parameter == nullptr && IsHeader(name, value))) {
     return;
   } else if (parameter != nullptr) {
     throw Error(ErrorCode::kInvalidArgument,
