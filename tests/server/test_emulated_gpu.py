@@ -372,3 +372,35 @@ def test_a_device_that_fails_otherwise_leaves_its_rows_to_calls(
     assert done["refused"] == 1  # later requests do not try the device
     assert done["passes"] > 0
     assert done["call"] > 0
+
+
+def test_rows_that_calls_may_not_take_over_stay_in_a_loop_that_fails(
+    truths: dict[str, GpuTruth], tmp_path: Path
+) -> None:
+    truth = truths["marian"]
+    config = configs.full(compute_type="float32", calls="refuse")
+    write_model(tmp_path, "marian", truth.directory, config)
+    [row, prefix] = rows_of(truth, "marian")[0]
+    environment = emulated_gpu.server_environment(lost_after=40, code=1)
+    with ServerStack() as stack:
+        server = stack.start(tmp_path, environment=environment)
+        opened = Connection(server.grpc_url)
+        request = partial(opened.translate, "marian", row, prefix, beam_size=1, **LIMIT)
+        wait_until(lambda: _fails(request))
+        for _ in range(4):
+            failure_of(request)
+        done = fresh(server, "marian")
+        opened.close()
+
+    assert done["ct2_loop_refused"] == 1
+    assert done["ct2_decodes_in_loop"] == 1
+    assert "call" not in done.by("ct2_run_rows_total")
+    assert "its rows stay in the loop, because its parameter calls is" in server.log_text()
+
+
+def _fails(request: Callable[[], Any]) -> bool:
+    try:
+        request()
+    except InferenceServerException:
+        return True
+    return False

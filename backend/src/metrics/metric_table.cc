@@ -152,7 +152,8 @@ std::vector<MetricSpec> States() {
        "1 where greedy rows run in decode loops, 0 where all rows run in calls."},
       {M::kLoopRefused, "ct2_loop_refused", kGauge, "yes or no",
        "1 where decode loops were wanted and cannot run the model, or failed at three steps in a "
-       "row; its rows run in calls until it is loaded again, and the log says why."},
+       "row; its rows run in calls until it is loaded again, unless calls is refuse, and the log "
+       "says why."},
       {M::kGpuLost, "ct2_gpu_lost", kGauge, "yes or no",
        "1 where the model's GPU has failed and its requests fail until the server is restarted; "
        "the log says how. Known of models that run in decode loops."},

@@ -169,11 +169,13 @@ bool ModelMetrics::LoopsEnded(Followed* followed) const {
   const auto loss = followed->translator->loss();
   const std::string failure = loss ? loss->what() : followed->translator->loop_failure();
   if (failure.empty()) return false;
-  const std::string calls =
-      "its decode loop failed at several steps, the last time with: " + failure +
-      "; until it is loaded again, its rows run as calls of CTranslate2";
+  const std::string steps =
+      "its decode loop failed at several steps, the last time with: " + failure + "; " +
+      (followed->translator->model().calls()
+           ? "until it is loaded again, its rows run as calls of CTranslate2"
+           : "its rows stay in the loop, because its parameter calls is \"refuse\"");
   LogError(
-      ("model " + model_ + " version " + std::to_string(version_) + ": " + (loss ? failure : calls))
+      ("model " + model_ + " version " + std::to_string(version_) + ": " + (loss ? failure : steps))
           .c_str());
   followed->told = true;
   return true;
@@ -199,7 +201,7 @@ void ModelMetrics::ReadStates() noexcept {
     const bool is_lost = each.translator->loss().has_value();
     lost = lost || is_lost;
     refused = refused || !model.loop_refusal().empty() || (ended && !is_lost);
-    in_loop = in_loop || (model.loop() != nullptr && !ended);
+    in_loop = in_loop || (model.loop() != nullptr && (!ended || (!is_lost && !model.calls())));
     sum += now.Since(each.before);
   }
   cells_.Set(M::kWaitingRows, sum.waiting_rows);
