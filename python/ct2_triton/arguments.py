@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import math
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -93,6 +94,14 @@ def public_address(text: str) -> str:
     raise argparse.ArgumentTypeError(
         f"{text!r} is no address; give one such as https://www.example.com/translate"
     )
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address can be reached from this machine only; no for names not known."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def host_and_port(origin: str) -> tuple[str, int] | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,25 @@ def add_access_arguments(group: argparse._ActionsContainer) -> None:
         group.add_argument(f"--tls-{flag}", type=Path, metavar="FILE", help=f"{text}; turns TLS on")
 
 
+def add_request_arguments(parser: argparse.ArgumentParser, limit: str) -> None:
+    """Declare what goes with each request: decoding options, and its limit of time."""
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        type=_option,
+        metavar="NAME=VALUE",
+        help="a decoding option (docs/parameters.md); may be repeated",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=duration,
+        default=DEFAULT_TIMEOUT_S,
+        metavar="SECONDS",
+        help=f"{limit} (default: %(default)g)",
+    )
+
+
 def outage_s(args: argparse.Namespace) -> float:
     """Give how long an outage may last, in seconds: `--retry-for`, else the command's default."""
     return float(args.default_outage_s if args.retry_for is None else args.retry_for)
@@ -113,7 +133,7 @@ def client_settings(args: argparse.Namespace) -> dict[str, Any]:
         "load_balancing": args.load_balancing,
         "repository": args.model_repository,
         "tokenizer": args.tokenizer,
-        "timeout_s": getattr(args, "timeout", DEFAULT_TIMEOUT_S),
+        "timeout_s": args.timeout,
         "retry": RetryPolicy(outage_s=outage_s(args)),
         "credentials": credentials(args),
         "metadata": dict(args.header),
@@ -131,6 +151,17 @@ def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
         return None
     ca, key, cert = (_read(path) for path in (args.tls_ca, args.tls_key, args.tls_cert))
     return grpc.ssl_channel_credentials(ca, key, cert)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """Read NAME=VALUE; a value that is JSON (4, 0.5, true, ["a"]) is taken as such."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        return name, value
 
 
 def _seconds(text: str) -> float:

@@ -20,11 +20,13 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.errors import PreparedModelError, UnknownLanguageError
+from ct2_triton.errors import PreparedModelError, UnknownLanguageError, VersionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 FORMAT = 1
 MANIFEST_NAME = "ct2_model.json"
@@ -363,6 +365,17 @@ class PreparedModel:
     def model_folder(self) -> Path:
         """Folder of the CTranslate2 model."""
         return self.directory / "1" / "model"
+
+
+def parse_config(text: str, path: Path) -> ModelConfig:
+    """Read the text of a config.pbtxt; fields that only a newer Triton knows are passed over."""
+    from google.protobuf import text_format
+    from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+    try:
+        return text_format.Parse(text, ModelConfig(), allow_unknown_field=True)
+    except text_format.ParseError as error:
+        raise VersionError(f"{path} is no model configuration: {error}") from error
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.errors import VersionError
 from ct2_triton.model_versions import versions_in
-from ct2_triton.prepared_model import CONFIG_NAME
+from ct2_triton.prepared_model import CONFIG_NAME, parse_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,17 +98,6 @@ def _read(model: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise VersionError(f"cannot read {path}: {error}") from error
-
-
-def parse_config(text: str, path: Path) -> ModelConfig:
-    """Read the text of a config.pbtxt; fields that only a newer Triton knows are passed over."""
-    from google.protobuf import text_format
-    from tritonclient.grpc.model_config_pb2 import ModelConfig
-
-    try:
-        return text_format.Parse(text, ModelConfig(), allow_unknown_field=True)
-    except text_format.ParseError as error:
-        raise VersionError(f"{path} is no model configuration: {error}") from error
 
 
 def _without_policy(text: str, path: Path) -> ModelConfig:

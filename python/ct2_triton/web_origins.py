@@ -46,11 +46,6 @@ class Hosts:
         return "." not in name or name.endswith(".localhost") or name in self._names or _is_ip(name)
 
 
-def is_loopback(host: str) -> bool:
-    """Tell whether only programs on this machine reach an address or a name of it."""
-    return ipaddress.ip_address(host).is_loopback if _is_ip(host) else host == "localhost"
-
-
 class Readers:
     """Lets pages of other origins read the answers (CORS)."""
 

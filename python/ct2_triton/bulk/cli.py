@@ -34,9 +34,11 @@ from ct2_triton.interrupts import GOES_ON, interrupts_say
 from ct2_triton.subtitles import is_subtitles
 from ct2_triton.translate.cli import (
     add_translation_arguments,
+    decoding_options,
     made_of,
 )
 from ct2_triton.translate.files import Progress, plan
+from ct2_triton.translate.line_errors import check_request
 from ct2_triton.translate.records import describe, finished, held
 
 if TYPE_CHECKING:
@@ -158,6 +160,7 @@ async def _task(args: argparse.Namespace) -> Task:
         versions = await client.connect()
         client.languages.source(args.source)
         targets = tuple(map(code_of, client.languages.targets(args.targets)))
+        await check_request(client, args.source, args.targets, decoding_options(args))
         settings = {**made_of(args, versions, targets), "column": args.column}
         return Task(args, targets, settings)
 

@@ -81,9 +81,9 @@ class ModelTensors:
         }
         if INPUT_IDS not in inputs or OUTPUT_IDS not in outputs:
             raise UnexpectedResponseError(
-                f"model {metadata.name!r} takes {sorted(declared)} and gives {sorted(outputs)}; "
-                f"a model to translate with takes integers {INPUT_IDS} and gives {OUTPUT_IDS}, "
-                "or takes text_input and gives text_output"
+                f"model {metadata.name!r} is no translation model: it takes "
+                f"{', '.join(declared) or 'nothing'} and gives {', '.join(sorted(outputs))}; name a "
+                "model of token ids or of text, as ct2-prepare writes them"
             )
         batched = len(declared[INPUT_IDS].shape) == 2
         return cls(metadata.name, version, inputs, outputs, batched)
@@ -164,8 +164,8 @@ def build_request(
     request = service_pb2.ModelInferRequest(model_name=tensors.model, model_version=tensors.version)
     if prefix and TARGET_PREFIX not in tensors.inputs:
         raise InvalidCallError(
-            f"model {tensors.model!r} declares no {TARGET_PREFIX}, so no target language can be "
-            "chosen; the tokenizer does not belong to this model, or its config is incomplete"
+            f"model {tensors.model!r} has no input for the target language, so none can be chosen; "
+            "the tokenizer does not belong to this model, or its config.pbtxt is incomplete"
         )
     for name, row in ((INPUT_IDS, input_ids), (TARGET_PREFIX, prefix), (DRAFT_IDS, draft)):
         if name in tensors.inputs:

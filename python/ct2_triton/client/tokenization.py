@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.default_repository import REPOSITORY_VARIABLE, default_repository
-from ct2_triton.errors import InvalidCallError, TokenizerError
+from ct2_triton.errors import InvalidCallError, TokenizerError, VersionError
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
     LANGUAGES_NAME,
@@ -17,6 +17,7 @@ from ct2_triton.prepared_model import (
     TOKENIZER_NAME,
     Language,
     TokenRules,
+    parse_config,
 )
 
 if TYPE_CHECKING:
@@ -159,8 +160,15 @@ def has_tokenizer(model: str, repository: str | os.PathLike[str] | None = None) 
     """Say whether the repository has one for a model that needs one: not if it takes text."""
     folder = _folder(model, repository)
     config = folder.parent / CONFIG_NAME
-    takes_text = config.is_file() and b'"text_input"' in config.read_bytes()
-    return (folder / LANGUAGES_NAME).exists() and not takes_text
+    return (folder / LANGUAGES_NAME).exists() and not _takes_text(config)
+
+
+def _takes_text(config: Path) -> bool:
+    try:
+        inputs = parse_config(config.read_text(encoding="utf-8"), config).input
+    except (OSError, UnicodeDecodeError, VersionError):  # its server says what is wrong
+        return False
+    return any(tensor.name == "text_input" for tensor in inputs)
 
 
 def find_rules(model: str, repository: str | os.PathLike[str] | None = None) -> TokenRules | None:
@@ -201,10 +209,9 @@ def find_tokenizer(
     folder = _folder(model, repository)
     if repository is None and not folder.is_dir():
         raise TokenizerError(
-            f"no tokenizer for model {model!r}: there is no folder {folder}; name the folder that "
-            f"holds {model}/{TOKENIZER_NAME} (--model-repository, repository= or the variable "
-            f"{REPOSITORY_VARIABLE}), or the tokenizer's own (--tokenizer, tokenizer=); "
-            f"{_HOW_TO_GET_IT}"
+            f"no tokenizer for model {model!r}: there is no folder {folder}; name the model "
+            f"repository that holds {model}/{TOKENIZER_NAME} (also by the variable "
+            f"{REPOSITORY_VARIABLE}), or the tokenizer's own folder; {_HOW_TO_GET_IT}"
         )
     return Tokenizer(folder)
 

@@ -147,6 +147,12 @@ class Catalog:
                     return spoken
         return None
 
+    @cached_property
+    def routes(self) -> Mapping[str, Route]:
+        """A route of each model that has one, by the model's name."""
+        found = (route for one in self.languages.values() for route in one.routes.values())
+        return {route.model: route for route in found}
+
     def _spoken(self, code: str) -> Spoken:
         if code not in self.languages:
             self.languages[code] = Spoken(code)

@@ -20,12 +20,14 @@ from ct2_triton.arguments import (
     count,
     duration,
     host_name,
+    is_loopback,
     origin,
     port_number,
     public_address,
 )
 from ct2_triton.connection_arguments import (
     add_connection_arguments,
+    add_request_arguments,
     add_tokenizer_arguments,
     make_client,
     names,
@@ -40,6 +42,7 @@ from ct2_triton.logs import SHARED_METRICS, add_access_log_argument, add_metrics
 from ct2_triton.prepared_model import TEXT_SUFFIX
 from ct2_triton.terms.arguments import add_patterns_argument, named_file, read_glossary
 from ct2_triton.terms.finding import Terms
+from ct2_triton.translate.line_errors import check_request
 
 if TYPE_CHECKING:
     import argparse
@@ -183,13 +186,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
             metavar="N",
             help=f"most {said} (default: %(default)s)",
         )
-    parser.add_argument(
-        "--timeout",
-        type=duration,
-        default=60.0,
-        metavar="SECONDS",
-        help="limit for receiving a request, and again for translating it (default: %(default)g)",
-    )
+    add_request_arguments(parser, "limit for receiving a request, and again for translating it")
     parser.add_argument(
         "--idle-timeout",
         type=duration,
@@ -230,7 +227,7 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
     from ct2_triton.web import listen
     from ct2_triton.web_metrics import WebMetrics
 
-    glossaries = _read_glossaries(args)
+    glossaries, options = _read_glossaries(args), dict(args.option)
     catalog = read_catalog(args.models, args.model_repository, args.tokenizer)
     detector = detector_of(catalog)
     async with AsyncExitStack() as stack:
@@ -247,8 +244,12 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
                     f"model {model!r} takes token ids; name one that takes text, as ct2-prepare "
                     f"--io both writes it: {model}{TEXT_SUFFIX}"
                 )
+            if route := catalog.routes.get(model):
+                await check_request(client, route.source, route.target, options)
         terms = Terms(patterns=args.keep_patterns)
-        translator = Translator(catalog, detector, clients, glossaries=glossaries, terms=terms)
+        translator = Translator(
+            catalog, detector, clients, glossaries=glossaries, terms=terms, options=options
+        )
         gateway = Gateway(translator, _limits(args), files)
         metrics = WebMetrics("ct2_gateway")
         runner = gateway.runner(_SHUTDOWN_S, metrics)
@@ -283,7 +284,5 @@ def _limits(args: argparse.Namespace) -> Limits:
 
 def _hosts(host: str, allowed: Sequence[str]) -> Sequence[str] | None:
     """Give the names that requests may call the gateway by; None for any."""
-    from ct2_triton.web_origins import is_loopback
-
     is_any = _ANY_HOST in allowed or not (allowed or is_loopback(host))
     return None if is_any else [host, *allowed]

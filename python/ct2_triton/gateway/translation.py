@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ct2_triton.client.results import Verdict
+from ct2_triton.client.results import Translation, Verdict
 from ct2_triton.client.tasks import map_bounded
-from ct2_triton.gateway.judging_client import JudgingClient
 from ct2_triton.gateway.refusals import Refusal
 from ct2_triton.terms import Terms, translate_html_ranks
 from ct2_triton.terms.html_parts import text_of
@@ -128,6 +127,29 @@ FORMATS: Mapping[str, Format] = {"text": translate_plain, "html": translate_mark
 """What requests may name as `format`."""
 
 
+class _AskingClient:
+    """Asks with further options, and keeps the verdicts; all else is that of the other client."""
+
+    def __init__(self, client: TranslationClient, options: Mapping[str, Any]) -> None:
+        self._client = client
+        self._options = options
+        self._verdicts: list[Verdict] = []
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._client, name)
+
+    async def translate(self, texts: str | Sequence[str], **options: Any) -> Any:  # noqa: ANN401 - as of `TranslationClient.translate`
+        found: Any = await self._client.translate(texts, **{**self._options, **options})
+        given: Sequence[Translation] = [found] if isinstance(found, Translation) else found
+        self._verdicts += [one.verdict for one in given if one.verdict is not None]
+        return found
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on all that was translated together."""
+        return Verdict.of_all(self._verdicts)
+
+
 @dataclass(frozen=True)
 class Translator:
     """Translates what requests ask for.
@@ -139,6 +161,7 @@ class Translator:
         formats: How each format is translated.
         glossaries: What requests may name as `glossary`.
         terms: What requests that name none keep.
+        options: Decoding options of every translation.
         answered: Is called whenever the Triton server has answered.
     """
 
@@ -148,6 +171,7 @@ class Translator:
     formats: Mapping[str, Format] = field(default_factory=lambda: FORMATS)
     glossaries: Mapping[str, Terms] = field(default_factory=dict)
     terms: Terms = field(default_factory=Terms)
+    options: Mapping[str, Any] = field(default_factory=dict)
     answered: Callable[[], None] = lambda: None
 
     async def translate(self, wanted: Wanted) -> list[Answer]:
@@ -180,12 +204,12 @@ class Translator:
         client = self.clients[route.model]
         if terms := self.glossaries[wanted.glossary] if wanted.glossary else self.terms:
             client = keeping_client(client, terms)
-        judging = JudgingClient(client)
-        if wanted.quality:
-            client = cast("TranslationClient", judging)
-        first, *others = await translate(client, text, route, wanted.alternatives)
+        options = {**self.options, "quality": True} if wanted.quality else self.options
+        asking = _AskingClient(client, options)
+        ask = cast("TranslationClient", asking)
+        first, *others = await translate(ask, text, route, wanted.alternatives)
         self.answered()
-        return Answer(first, others[: wanted.alternatives], detected, judging.verdict)
+        return Answer(first, others[: wanted.alternatives], detected, asking.verdict)
 
     def code_of(self, name: str) -> str:
         """Give the code of a language by any of its names."""

@@ -27,6 +27,7 @@ from ct2_triton.client.tasks import run_all
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.connection_arguments import (
     add_connection_arguments,
+    add_request_arguments,
     add_tokenizer_arguments,
     make_client,
     names,
@@ -43,6 +44,7 @@ from ct2_triton.live.translator import LiveTranslator
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
 from ct2_triton.logs import add_access_log_argument, add_metrics_arguments
 from ct2_triton.terms.arguments import add_term_arguments, read_terms
+from ct2_triton.translate.line_errors import check_request
 
 if TYPE_CHECKING:
     import argparse
@@ -145,6 +147,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_access_log_argument(parser)
     add_metrics_arguments(parser)
     add_tokenizer_arguments(parser)
+    add_request_arguments(parser, "limit for one translation; a final is then sent again")
     add_connection_arguments(parser)
 
 
@@ -189,7 +192,7 @@ def _translator(
     )
     wanted = [target for target in targets if target is not None] or args.targets
     languages = {"source": args.source, "targets": wanted}
-    return LiveTranslator(client, **languages, options=options, terms=terms)
+    return LiveTranslator(client, **languages, options=options, terms=terms, **dict(args.option))
 
 
 async def _stdio(args: argparse.Namespace) -> int:
@@ -199,6 +202,7 @@ async def _stdio(args: argparse.Namespace) -> int:
         client = await stack.enter_async_context(_client(args))
         if isinstance(client.languages, NamedLanguages):
             await client.connect()
+        await check_request(client, args.source, args.targets, dict(args.option))
         terms = read_terms(args, client, args.targets)
         live = await stack.enter_async_context(_translator(args, client, terms))
 
@@ -241,6 +245,7 @@ async def _serve(args: argparse.Namespace) -> int:
         began = stack.enter_context(_archived(args, hub, is_new=args.new_event))
         client = await stack.enter_async_context(_client(args))
         await client.wait_until_ready(max(args.retry_for or 0.0, 1.0))
+        await check_request(client, args.source, args.targets, dict(args.option))
         terms = read_terms(args, client, args.targets)
         make: Callable[..., LiveTranslator] = partial(_translator, args, client, terms)
         make()  # says what is wrong with the arguments now

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import VersionError
+from ct2_triton.prepared_model import parse_config
 from ct2_triton.serve.errors import ModelRepositoryError
-from ct2_triton.version_policy import parse_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

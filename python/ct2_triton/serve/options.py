@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
-from ct2_triton.serve.addresses import is_loopback
+from ct2_triton.arguments import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports: free ones from the kernel, and a check that the wanted ones are free."""
+"""Addresses and ports to listen on: how this machine reaches them, and which are free."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+# 0.0.0.0 and :: are addresses to listen on, not to connect to.
+_LISTEN_TO_CONNECT = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
+
+
 class Ports(NamedTuple):
     """The three ports of a server.
 
@@ -26,6 +30,17 @@ class Ports(NamedTuple):
     http: int = 8000
     grpc: int = 8001
     metrics: int = 8002
+
+
+def connect_address(host: str) -> str:
+    """Give the address at which this machine reaches a server that listens on a host."""
+    return _LISTEN_TO_CONNECT.get(host, host)
+
+
+def in_url(host: str) -> str:
+    """Give `connect_address` as it stands in a URL: one of IPv6 in brackets."""
+    address = connect_address(host)
+    return f"[{address}]" if ":" in address else address
 
 
 def find_free_ports(host: str) -> Ports:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ct2_triton.serve.addresses import is_loopback
+from ct2_triton.arguments import is_loopback
 
 if TYPE_CHECKING:
     from ct2_triton.serve.options import ServerOptions

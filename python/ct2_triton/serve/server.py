@@ -13,13 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.serve import backend_folder, emulated_gpu
-from ct2_triton.serve.addresses import connect_address, in_url
 from ct2_triton.serve.backend_files import BACKEND_NAME, check_calls, find_backend_files
 from ct2_triton.serve.command import check_server_arguments, server_command, server_environment
 from ct2_triton.serve.errors import ServerStartError
 from ct2_triton.serve.http_probe import HttpProbe, ModelState
 from ct2_triton.serve.installation import find_server
-from ct2_triton.serve.ports import Ports, check_free, find_free_ports
+from ct2_triton.serve.ports import Ports, check_free, connect_address, find_free_ports, in_url
 from ct2_triton.serve.process import LoggedProcess
 from ct2_triton.serve.server_log import lines_that_matter
 

@@ -15,9 +15,7 @@ Large files, over several servers: ct2-translate bulk --help
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import logging
 import os
 import sys
@@ -26,14 +24,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.arguments import count, duration
+from ct2_triton.arguments import count
 from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.calls import code_of
-from ct2_triton.client.model_client import DEFAULT_TIMEOUT_S
 from ct2_triton.client.text_stream import stream_model
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.connection_arguments import (
     add_connection_arguments,
+    add_request_arguments,
     add_tokenizer_arguments,
     make_client,
     names,
@@ -53,7 +51,7 @@ from ct2_triton.translate.files import (
 )
 from ct2_triton.translate.formats import as_json, text_of, write_json
 from ct2_triton.translate.inputs import Line, check_file, judged, read_inputs
-from ct2_triton.translate.line_errors import WORD, check_request, concerns_one_line
+from ct2_triton.translate.line_errors import WORD, check_word, concerns_one_line
 from ct2_triton.translate.print_parts import check_choices, print_parts, report_flags
 from ct2_triton.translate.records import (
     describe,
@@ -64,6 +62,7 @@ from ct2_triton.translate.records import (
 )
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 
     from ct2_triton.client.client import TranslationClient
@@ -101,21 +100,7 @@ def add_translation_arguments(parser: argparse.ArgumentParser) -> None:
         help="have the server judge each translation: --json shows the verdict, else what is "
         "flagged is named in the log (docs/quality.md)",
     )
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        type=_option,
-        metavar="NAME=VALUE",
-        help="a decoding option (docs/parameters.md); may be repeated",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=duration,
-        default=DEFAULT_TIMEOUT_S,
-        metavar="SECONDS",
-        help="limit for one line (default: %(default)g)",
-    )
+    add_request_arguments(parser, "limit for one line")
     parser.add_argument(
         "--max-in-flight",
         type=count,
@@ -325,7 +310,7 @@ async def _print_all(
         async for raw in items:
             item = judged(raw)
             if not is_right and isinstance(item.outcome, RequestRejectedError):
-                await check_request(_translate_word(stream), item.sentence)
+                await check_word(_translate_word(stream), f"not translated from {item.sentence} on")
                 is_right = True
             elif not isinstance(item.outcome, ClientError):
                 is_right |= bool(item.sentence.text.strip())  # the server sees no empty line
@@ -420,14 +405,3 @@ def _write(text: str, end: str = "\n", *, failed: bool = False) -> None:
         if isinstance(error, BrokenPipeError):
             raise
         raise ClientError(f"cannot write the translations: {error.strerror}") from error
-
-
-def _option(text: str) -> tuple[str, Any]:
-    """Read NAME=VALUE; a value that is JSON (4, 0.5, true, ["a"]) is taken as such."""
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    try:
-        return name, json.loads(value)
-    except (ValueError, RecursionError):
-        return name, value

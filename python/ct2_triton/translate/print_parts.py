@@ -14,7 +14,7 @@ from ct2_triton.errors import (
     ServerBusyError,
     ServerUnreachableError,
 )
-from ct2_triton.translate.line_errors import WORD, check_request, concerns_one_line
+from ct2_triton.translate.line_errors import WORD, check_word, concerns_one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -52,7 +52,7 @@ async def print_parts(
             if not concerns_one_line(error, line.text):
                 raise
             if not is_right and isinstance(error, RequestRejectedError):
-                await check_request(_translate_word(stream), line)
+                await check_word(_translate_word(stream), f"not translated from {line} on")
                 is_right = True
             failed += 1
             _LOG.error("%s: %s", line, error)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ct2_triton import errors
-from ct2_triton.client.tokenization import Tokenizer, find_tokenizer
+from ct2_triton.client.tokenization import Tokenizer, find_tokenizer, has_tokenizer
 from ct2_triton.default_repository import REPOSITORY_NAME, REPOSITORY_VARIABLE
 from support.odd_texts import NOTHING, SPECIAL_TOKENS
 from support.tiny import tiny_checkpoint
@@ -168,6 +168,22 @@ def test_without_a_folder_the_error_says_how_to_get_one(monkeypatch: pytest.Monk
     monkeypatch.delenv(REPOSITORY_VARIABLE, raising=False)
     with pytest.raises(errors.TokenizerError, match=f"{REPOSITORY_VARIABLE}.*copy the folder"):
         find_tokenizer("nllb")
+
+
+@pytest.mark.parametrize(
+    ("config", "is_of_ids"),
+    [
+        ('# Not "text_input".\ninput { name: "INPUT_IDS" }', True),
+        ('input { name: "text_input" }', False),
+        ("no configuration", True),
+    ],
+)
+def test_the_inputs_of_a_config_say_whether_a_tokenizer_is_needed(
+    tokenizer_folder: TokenizerFolder, tmp_path: Path, config: str, is_of_ids: bool
+) -> None:
+    shutil.copytree(tokenizer_folder("nllb"), tmp_path / "nllb" / "tokenizer")
+    (tmp_path / "nllb" / "config.pbtxt").write_text(config)
+    assert has_tokenizer("nllb", tmp_path) is is_of_ids
 
 
 def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:

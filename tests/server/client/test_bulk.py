@@ -248,6 +248,10 @@ def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path)
         (["-i", table, "-o", output], "cannot read"),
         (["-i", tmp_path / "none", "-o", output], "no such file"),
         (["-i", text, "-o", output, "--from=xx"], "xx"),
+        (
+            ["-i", text, "-o", output, "--option", "beam_sise=2"],
+            'nothing can be translated: unknown parameter "beam_sise"',
+        ),
         (["-i", text, "-o", tmp_path / "out.srt"], "subtitles are for ct2-translate without"),
     ):
         assert said in run(*bulk(*arguments), code=1).stderr

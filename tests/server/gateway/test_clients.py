@@ -230,6 +230,7 @@ def test_what_processes_say_is_json_if_asked(start_gateway: StartGateway) -> Non
             "--host and --port",
         ),
         (["--port", "PORT", "--processes", "2"], "cannot listen at 127.0.0.1, port PORT: Address"),
+        (["--option", "beam_sise=2"], 'nothing can be translated: unknown parameter "beam_sise"'),
         (["--host", "no.such.host.invalid"], "cannot listen at no.such.host.invalid, port 0: "),
     ],
 )

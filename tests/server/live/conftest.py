@@ -30,7 +30,9 @@ Start = Callable[..., WebCommand]
 def demo_model(tmp_path_factory: pytest.TempPathFactory) -> PreparedModel:
     """Computed in float32: the same answers whatever else is in the batch."""
     repository = tmp_path_factory.mktemp("demo")
-    return prepare(PrepareOptions("demo", repository, settings={"compute_type": "float32"}))
+    return prepare(
+        PrepareOptions("demo", repository, settings={"compute_type": "float32"}, io="both")
+    )
 
 
 @pytest.fixture(scope="session")

@@ -377,9 +377,17 @@ async def test_bytes_that_are_no_request_leave_no_traceback(
 def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
     live = start()
     port = live.url.rpartition(":")[2]
+    patient = ["--retry-for", "60"]
+    text = [*patient, "--model", "demo-text"]
     for arguments, message in (
         (["--port", port], f"cannot listen at 127.0.0.1, port {port}: Address already in use; "),
         (["--to", "xx"], "xx"),
+        (
+            [*patient, "--option", "beam_sise=2"],
+            'nothing can be translated: unknown parameter "beam_sise"',
+        ),
+        ([*text, "--to", "de,frr"], "nothing can be translated: "),
+        ([*text, "--to", "frr", "--stdio"], "nothing can be translated: "),
         (["--subtitles", __file__], f"cannot write subtitles into {__file__}: File exists"),
         (["--url", "localhost:1", "--retry-for", "0.1"], "ct2-live: "),
     ):
