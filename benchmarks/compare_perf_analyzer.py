@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count
 from ct2_triton.bench import cli
-from ct2_triton.bench.console import make_console, rich_table
 from ct2_triton.bench.contenders import TritonContender, contender_kind, make_contender
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.figures import figures
+from ct2_triton.bench.report import make_console, rich_table
 from ct2_triton.bench.scenarios import ClosedLoop, OpenLoop, parse_scenario
 from ct2_triton.bench.tables import Table, number
 from ct2_triton.bench.turn import measure, send

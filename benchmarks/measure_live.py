@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
-from ct2_triton.bench.console import make_console, rich_table
 from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.report import make_console, rich_table
 from ct2_triton.bench.workload import SENTENCES
 from ct2_triton.cli import main
 from ct2_triton.client import TranslationClient

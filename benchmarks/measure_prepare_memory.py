@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from ct2_triton.bench.shapes import SHAPES
-from ct2_triton.prepare.memory import weights_bytes
+from ct2_triton.prepare.checkpoint import weights_bytes
 from ct2_triton.prepare.options import QUANTIZATIONS
 
 _MAKE = """

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.pieces import read_pieces
-from ct2_triton.prepare.shortlist_files import link_with_map, read_lists
+from ct2_triton.prepare.shortlist import link_with_map, read_lists
 from ct2_triton.prepared_model import PreparedModel
 
 if TYPE_CHECKING:

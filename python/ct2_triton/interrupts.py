@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an interrupt (Ctrl-C) leaves of long work."""
+"""What an interrupt (Ctrl-C) leaves of long work, and how often what crashed is started again."""
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,3 +22,28 @@ def interrupts_say(text: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise KeyboardInterrupt(text) from None
+
+
+PERIOD_S = 60.0
+
+
+class RestartLimit:
+    """At most so many restarts within 60 seconds."""
+
+    def __init__(self, most: int) -> None:
+        """Allow so many restarts within 60 seconds; 0 for none."""
+        self.most = most
+        self._times: deque[float] = deque()
+
+    def __len__(self) -> int:
+        """Count the restarts of the last 60 seconds."""
+        while self._times and self._times[0] <= time.monotonic() - PERIOD_S:
+            self._times.popleft()
+        return len(self._times)
+
+    def try_one(self) -> bool:
+        """Count a restart, if it is allowed now."""
+        if len(self) >= self.most:
+            return False
+        self._times.append(time.monotonic())
+        return True

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts as sequences of words: the units that captions settle by and metrics count."""
+"""Texts as sequences of words: the units that captions settle by and metrics count.
+
+Some of these functions find the rest of a translation whose start viewers have seen, and
+differently.
+"""
 
 from __future__ import annotations
 
@@ -36,3 +40,47 @@ def common_words(first: Sequence[str], second: Sequence[str]) -> int:
             break
         count += 1
     return count
+
+
+_MOST_PAIRS = 100_000  # of words that are compared, some hundredths of a second
+_UNSPACED_END = re.compile(rf"[{UNSPACED}]$")
+
+
+def begins_with(text: str, start: str) -> bool:
+    """Tell whether a text begins with the words of another, each of them whole."""
+    words = [word.rstrip() for word in split_words(start)]
+    found = [word.rstrip() for word in split_words(text)[: len(words)]]
+    return found == words and text.startswith(start)
+
+
+def words_covered(final: str, committed: str) -> int:
+    """Return how many words of `final` stand for the text that viewers have seen.
+
+    It is the length of the prefix of `final` with the smallest word edit distance to `committed`.
+    Ties go to the length closest to that of `committed`; for very long texts it is that length.
+    """
+    whole = [word.rstrip() for word in split_words(final)]
+    seen = [word.rstrip() for word in split_words(committed)]
+    same = common_words(whole, seen)
+    whole, seen = whole[same:], seen[same:]
+    if len(whole) * len(seen) > _MOST_PAIRS:
+        return same + min(len(whole), len(seen))
+    edits = list(range(len(whole) + 1))  # of each start of the translation, to become nothing
+    for count, word in enumerate(seen, start=1):
+        before, edits = edits, [count]
+        for place, other in enumerate(whole):
+            replaced = before[place] + (word != other)
+            edits.append(min(replaced, before[place + 1] + 1, edits[place] + 1))
+    return same + min(range(len(edits)), key=lambda at: (edits[at], abs(at - len(seen))))
+
+
+def covered_start(final: str, committed: str) -> str:
+    """Give the start of a translation that what viewers have seen stands for."""
+    return join_words(split_words(final)[: words_covered(final, committed)])
+
+
+def spliced(committed: str, final: str) -> str:
+    """Append the rest of a final to what viewers have seen."""
+    rest = join_words(split_words(final)[words_covered(final, committed) :])
+    space = "" if not rest or _UNSPACED_END.search(committed) else " "
+    return f"{committed}{space}{rest}"

@@ -8,11 +8,11 @@ from collections import Counter
 
 import pytest
 
-from ct2_triton.bench import arrivals
+from ct2_triton.bench import workload
 
 
 def test_poisson_arrivals_have_the_rate_and_the_scatter_of_a_poisson_process() -> None:
-    times = arrivals.poisson(20.0, 10_000, seed=3)
+    times = workload.poisson(20.0, 10_000, seed=3)
     gaps = [after - before for before, after in zip([0.0, *times], times, strict=False)]
     assert statistics.mean(gaps) == pytest.approx(1 / 20, rel=0.03)
     # Standard deviation of an exponential distribution is its mean: even spacing would have 0.
@@ -24,17 +24,17 @@ def test_poisson_arrivals_have_the_rate_and_the_scatter_of_a_poisson_process() -
 
 
 def test_equal_seeds_give_equal_arrivals_and_others_do_not() -> None:
-    assert arrivals.poisson(5.0, 50, seed=1) == arrivals.poisson(5.0, 50, seed=1)
-    assert arrivals.poisson(5.0, 50, seed=1) != arrivals.poisson(5.0, 50, seed=2)
-    assert arrivals.poisson(5.0, 50, seed=1)[:20] == arrivals.poisson(5.0, 20, seed=1)
+    assert workload.poisson(5.0, 50, seed=1) == workload.poisson(5.0, 50, seed=1)
+    assert workload.poisson(5.0, 50, seed=1) != workload.poisson(5.0, 50, seed=2)
+    assert workload.poisson(5.0, 50, seed=1)[:20] == workload.poisson(5.0, 20, seed=1)
 
 
 def test_bursts_come_together() -> None:
-    assert arrivals.bursts(3, 2.0, 7) == [0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 4.0]
+    assert workload.bursts(3, 2.0, 7) == [0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 4.0]
 
 
 def test_each_paced_session_speaks_once_in_every_interval() -> None:
-    times = arrivals.paced(4, 2.5, 12, seed=9)
+    times = workload.paced(4, 2.5, 12, seed=9)
     assert times == sorted(times)
     assert 0.0 <= times[0] < times[3] < 2.5
     for number in range(8):

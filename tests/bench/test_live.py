@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ct2_triton.bench.console import rich_table
+from ct2_triton.bench.report import rich_table
 from ct2_triton.cli import main
 from ct2_triton.live import Caption, SegmentUpdate
 from live_figures import Line, differing_table

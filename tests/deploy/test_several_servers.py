@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from ct2_triton.client import RetryPolicy, TranslationClient, keepalive
+from ct2_triton.client import RetryPolicy, TranslationClient
+from ct2_triton.client import connection as keepalive
 from ct2_triton.errors import ConnectionLostError
 from ct2_triton.serve import TritonServer
 from support.fault_server import FaultServer, Wire, echo, serving

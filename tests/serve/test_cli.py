@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.serve.gpu import count_gpus
+from ct2_triton.serve.model_configs import count_gpus
 from serve.serving import COMMAND, read_ready, server_of, serving
 from support.commands import run
 from support.repository import ONLY_THE_BACKEND, write_identity_model, write_model

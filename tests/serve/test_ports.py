@@ -8,7 +8,7 @@ import pytest
 
 from ct2_triton.serve import ServerOptions
 from ct2_triton.serve.errors import PortInUseError
-from ct2_triton.serve.ports import Ports, check_free, find_free_ports
+from ct2_triton.serve.options import Ports, check_free, find_free_ports
 from support.ports import free_ports
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.serve import ServerOptions
-from ct2_triton.serve.release_defects import DEFECTS, release_warnings
+from ct2_triton.serve.installation import DEFECTS, release_warnings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 

@@ -32,13 +32,12 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
 from ct2_triton.bench.comparison import Plan, compare
-from ct2_triton.bench.console import make_console, rich_table
 from ct2_triton.bench.contenders import contender_kind
 from ct2_triton.bench.diff import compare_runs, differences
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.quality import add_quality_arguments, judge
 from ct2_triton.bench.record import Run
-from ct2_triton.bench.report import markdown
+from ct2_triton.bench.report import make_console, markdown, rich_table
 from ct2_triton.bench.scenarios import parse_scenario
 from ct2_triton.bench.setup import MODEL, Setup
 from ct2_triton.bench.shapes import SHAPES, write_shape
@@ -46,7 +45,7 @@ from ct2_triton.bench.tables import brief_table, warnings
 from ct2_triton.bench.workload import SENTENCES, random_workload, text_workload
 from ct2_triton.client.tokenization import Tokenizer
 from ct2_triton.interrupts import interrupts_say
-from ct2_triton.serve.gpu import count_gpus
+from ct2_triton.serve.model_configs import count_gpus
 
 if TYPE_CHECKING:
     import argparse

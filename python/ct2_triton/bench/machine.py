@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import ct2_triton
-from ct2_triton.serve.gpu import count_gpus
+from ct2_triton.serve.model_configs import count_gpus
 
 _PACKAGES = ("ctranslate2", "tritonclient", "nvidia-pytriton", "transformers", "torch", "fastapi")
 

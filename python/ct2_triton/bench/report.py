@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a run, in Markdown."""
+"""The report of a run, in Markdown, and tables and progress in the terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.tables import Table, full_tables, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rich.console import Console
+
     from ct2_triton.bench.record import Run
+    from ct2_triton.bench.tables import Table
 
 _READING = """\
 A ratio is that of a contender's round to the baseline's same round; the range goes from the lowest
@@ -53,3 +57,33 @@ def _line(cells: Sequence[str]) -> str:
 
 def _list(entries: Mapping[str, str]) -> str:
     return "\n".join(f"- {name}: {value}" for name, value in entries.items())
+
+
+_FILE_WIDTH = 120
+
+
+def make_console() -> Console:
+    """Open the terminal, or a file of fixed width; BenchError where rich is not installed."""
+    try:
+        from rich.console import Console
+    except ImportError as error:
+        raise BenchError("ct2-bench needs its extra: pip install 'ct2-triton[bench]'") from error
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _FILE_WIDTH
+    return console
+
+
+def rich_table(table: Table) -> object:
+    """Make a table for the terminal; what its cells hold is text, not markup."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    shown = RichTable(title=table.title, title_justify="left", box=SIMPLE_HEAD)
+    shown.add_column("", overflow="fold")
+    for name in table.header[1:]:
+        shown.add_column(name, justify="right", no_wrap=True)
+    for row in table.rows:
+        shown.add_row(*map(escape, row))
+    return shown

@@ -12,10 +12,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench import arrivals
 from ct2_triton.bench.contenders import ListContender
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.record import Sample
+from ct2_triton.bench.workload import bursts, paced, poisson
 from ct2_triton.client.tasks import run_all
 
 if TYPE_CHECKING:
@@ -179,10 +179,10 @@ class OpenLoop(Scenario):
 
     def _due(self, count: int) -> list[float]:
         if self.kind == "poisson":
-            return arrivals.poisson(self.amount, count, _SEED)
+            return poisson(self.amount, count, _SEED)
         if self.kind == "bursts":
-            return arrivals.bursts(int(self.amount), self.interval_s, count)
-        return arrivals.paced(int(self.amount), self.interval_s, count, _SEED)
+            return bursts(int(self.amount), self.interval_s, count)
+        return paced(int(self.amount), self.interval_s, count, _SEED)
 
 
 def parse_scenario(name: str) -> Scenario:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ct2_triton.client.blocking import text_of_line
+from ct2_triton.client.tasks import text_of_line
 from ct2_triton.errors import ClientError
 from ct2_triton.translate.inputs import BROKEN, Line, check_text, from_json, warn_of_encoding
 

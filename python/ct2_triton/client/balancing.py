@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ct2_triton.client.calls import SUPERSEDE_KEY
-from ct2_triton.client.failures import closed_error
+from ct2_triton.client.retry import closed_error
 from ct2_triton.client.tasks import in_time
 from ct2_triton.errors import InvalidCallError, ServerUnreachableError
 

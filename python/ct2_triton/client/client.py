@@ -18,11 +18,10 @@ from ct2_triton.client.calls import (
     row_key,
     sentence_key,
 )
-from ct2_triton.client.model_client import ModelClient
-from ct2_triton.client.served_model import ServedModel
+from ct2_triton.client.model_client import ModelClient, ServedModel
+from ct2_triton.client.servers import stream_model
 from ct2_triton.client.stream import Sentence, StreamItem, StreamOptions, TranslationStream
 from ct2_triton.client.tasks import map_bounded, run_all
-from ct2_triton.client.text_stream import stream_model
 from ct2_triton.errors import ClientError, InvalidCallError
 
 if TYPE_CHECKING:

@@ -18,13 +18,12 @@ import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ct2_triton import errors
-from ct2_triton.client import keepalive
 from ct2_triton.client.calls import join_headers, read_headers
-from ct2_triton.client.failures import closed_error
+from ct2_triton.client.retry import closed_error
 from ct2_triton.client.tasks import in_time, is_cancelled
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 
     from google.protobuf.message import Message
 
@@ -87,7 +86,7 @@ class Connection:
             ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
             ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
             *retry.channel_options(),
-            *keepalive.channel_options(),
+            *channel_options(),
             *options,
         ]
         _LOG.debug("connects to %s%s", url, "" if credentials is None else " with TLS")
@@ -106,7 +105,7 @@ class Connection:
         self._settled = 0  # of the losses: the server has answered a question that came later
         self._has_answered = asyncio.Event()  # the newest of those questions
         self._break: asyncio.Task[None] | None = None
-        self._pulse = keepalive.Pulse(self._ask_for_life, keepalive.QUESTION_AFTER_S)
+        self._pulse = Pulse(self._ask_for_life, QUESTION_AFTER_S)
         self._question: grpc.aio.UnaryUnaryCall | None = None
 
     async def close(self) -> None:
@@ -239,7 +238,7 @@ class Connection:
         pauses = self._retry.pauses()
         await self._channel.channel_ready()
         while self._is_in_doubt:
-            if await self._silence(keepalive.CONNECT_TIMEOUT_S) is not None:
+            if await self._silence(CONNECT_TIMEOUT_S) is not None:
                 with suppress(asyncio.TimeoutError):  # perhaps another call's question is answered
                     await in_time(self._has_answered.wait(), next(pauses))
                 await self._channel.channel_ready()
@@ -285,7 +284,7 @@ class Connection:
     def _ask_for_life(self) -> None:
         """Ask the server something, unless it still owes an answer; its answer is not read."""
         if self._question is None or self._question.done():
-            self._question = self._is_alive(keepalive.PING_AFTER_S + keepalive.PING_TIMEOUT_S)
+            self._question = self._is_alive(PING_AFTER_S + PING_TIMEOUT_S)
 
     async def _is_broken(self) -> bool:
         """Say, after an UNAVAILABLE, whether the connection broke or the server said it.
@@ -325,3 +324,75 @@ class Connection:
             )
         kind = _ERROR_OF_STATUS.get(status, errors.ServerFailedError)
         return kind(details or f"the server answered {status.name} without a text")
+
+
+# A question follows at most twice this time of silence, and so comes before the ping.
+QUESTION_AFTER_S = 2.0
+# Together the time after which a call to a silent server fails.
+PING_AFTER_S = 5.0
+PING_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 5.0
+
+
+def channel_options() -> list[tuple[str, int]]:
+    """Return the options of a gRPC channel that gives a silent server up."""
+    return [
+        ("grpc.keepalive_time_ms", round(1000 * PING_AFTER_S)),
+        ("grpc.keepalive_timeout_ms", round(1000 * PING_TIMEOUT_S)),
+        ("grpc.http2.ping_timeout_ms", round(1000 * PING_TIMEOUT_S)),
+        ("grpc.min_reconnect_backoff_ms", round(1000 * CONNECT_TIMEOUT_S)),  # of each attempt
+    ]
+
+
+class Pulse:
+    """Ask a question whenever calls are under way and the server has been silent for a while.
+
+    A peer may fall silent without ending its connection: power goes, or a router forgets it. gRPC
+    finds out with pings. But a server with gRPC's own rules ends the connection of a client that
+    pings it often while it sends nothing itself (`too_many_pings`), as during a long call. gRPC's
+    client knows the rule: after two pings it is quiet for a minute, and notices nothing in it.
+
+    So the client asks a small question (`ServerLive`) while nothing comes back. The answer is data
+    of the server's own: gRPC puts its next ping off, and the server starts to count anew. A healthy
+    server sees no ping. One that does not answer gets a ping, and is given up when it does not
+    answer that one either.
+
+    It costs nothing while answers come, and holds no task while there are no calls.
+    """
+
+    def __init__(self, ask: Callable[[], object], interval_s: float) -> None:
+        """Start nothing yet; `ask` starts a question after so much silence, without waiting."""
+        self._ask = ask
+        self._interval_s = interval_s
+        self._under_way = 0
+        self._heard = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @contextmanager
+    def during_call(self) -> Iterator[None]:
+        """Watch as long as the block runs; its good end is a sign of life."""
+        self._under_way += 1
+        if self._timer is None:
+            self._start()
+        try:
+            yield
+            self._heard = True
+        finally:
+            self._under_way -= 1
+
+    def stop(self) -> None:
+        """Ask no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _start(self) -> None:
+        self._heard = False
+        self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._beat)
+
+    def _beat(self) -> None:
+        self._timer = None
+        if self._under_way:
+            if not self._heard:
+                self._ask()
+            self._start()

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the client waits: for an answer, for a server, for the end of an outage."""
+"""How long the client waits: for an answer, for a server, for the end of an outage.
+
+Also which error stands for what a server says in words.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -16,8 +20,11 @@ from ct2_triton.errors import (
     DeadlineExceededError,
     InvalidCallError,
     ModelNotFoundError,
+    RequestRejectedError,
     ServerBusyError,
+    ServerFailedError,
     ServerUnreachableError,
+    SupersededError,
 )
 
 if TYPE_CHECKING:
@@ -225,3 +232,40 @@ async def wait_until_ready(
         else:
             return
         await asyncio.sleep(_PAUSE_S)
+
+
+UNKNOWN_MODEL = "Request for unknown model"
+"""How Triton begins where it has no such model, or version; UNAVAILABLE once it was unloaded."""
+
+# How the backend and Triton begin what another class says than RequestRejectedError.
+_ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple(
+    (re.compile(rf"(\[request id: [^\]]*\] )?{wording}"), kind)
+    for wording, kind in (
+        ("superseded", SupersededError),
+        ("deadline exceeded", DeadlineExceededError),
+        (f"{UNKNOWN_MODEL}.* (is not at ready state|has no available versions)", ServerBusyError),
+        (UNKNOWN_MODEL, ModelNotFoundError),
+        ("Exceeds maximum queue size", ServerBusyError),
+        ("Request timeout expired", ServerBusyError),
+        ("Server is stopping", ServerBusyError),
+        ("GRPC server is shutting down", ServerBusyError),
+        ("CTranslate2 failed", ServerFailedError),
+        ("the server ran out of memory", ServerFailedError),
+    )
+)
+
+
+def error_of_message(message: str) -> ClientError:
+    """Choose our error for a message without a status, as a stream has it.
+
+    The classes are those of the status in `Connection`.
+    """
+    for wording, kind in _ERROR_OF_WORDING:
+        if wording.match(message):
+            return kind(message)
+    return RequestRejectedError(message)
+
+
+def closed_error() -> InvalidCallError:
+    """Return the error for a call that the end of its client ended."""
+    return InvalidCallError("the client was closed during the call")

@@ -9,9 +9,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
-from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.client import TranslationClient
-from ct2_triton.client.tasks import cancel_all
+from ct2_triton.client.tasks import cancel_all, iterate_in_thread
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:

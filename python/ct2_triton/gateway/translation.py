@@ -11,7 +11,7 @@ from ct2_triton.client.tasks import map_bounded
 from ct2_triton.gateway.refusals import Refusal
 from ct2_triton.terms import Terms, translate_html_ranks
 from ct2_triton.terms.html_parts import text_of
-from ct2_triton.terms.keeping_client import keeping_client
+from ct2_triton.terms.translation import keeping_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration, origin, port_number, secret
-from ct2_triton.client.blocking import iterate_in_thread, read_byte_lines
 from ct2_triton.client.retry import RetryPolicy
-from ct2_triton.client.tasks import run_all
+from ct2_triton.client.tasks import iterate_in_thread, read_byte_lines, run_all
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.connection_arguments import (
     add_connection_arguments,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.sync_client import further_parameters_of
+from ct2_triton.client.tasks import iterate_in_thread
 from ct2_triton.live.translator import LiveTranslator
 
 if TYPE_CHECKING:

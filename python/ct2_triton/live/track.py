@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from ct2_triton.client.results import empty_translation
 from ct2_triton.client.retry import Deadline
 from ct2_triton.errors import ClientError, RequestRejectedError, SupersededError
-from ct2_triton.live.completion import begins_with, spliced
 from ct2_triton.live.policies import Draft, Shown
 from ct2_triton.live.updates import Caption
-from ct2_triton.words import common_words, split_words
+from ct2_triton.words import begins_with, common_words, spliced, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

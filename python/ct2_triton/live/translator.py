@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 import uuid
 from collections import OrderedDict
 from contextlib import aclosing
@@ -13,12 +14,9 @@ from typing import TYPE_CHECKING
 from ct2_triton.client.retry import Outage, RetryPolicy
 from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import DeadlineExceededError, InvalidCallError
-from ct2_triton.live.attention import SourceAttention
 from ct2_triton.live.cutting import Cuts, Piece
-from ct2_triton.live.echoes import Echoes
 from ct2_triton.live.options import LiveOptions
-from ct2_triton.live.outbox import Outbox
-from ct2_triton.live.policies import Guess
+from ct2_triton.live.policies import Guess, SourceAttention
 from ct2_triton.live.requests import LiveRequests
 from ct2_triton.live.track import LiveCounts, Said, Track
 from ct2_triton.live.updates import LiveInputError, is_piece_name
@@ -381,3 +379,71 @@ class LiveTranslator:
         if answer.alignments is not None:
             behind = self._attention.words_behind(answer)
         return Guess(answer.text, answer.ids, behind)
+
+
+class Outbox:
+    """Hold at most one caption of each segment and language: the newest.
+
+    A slow reader so skips captions that newer ones replaced, and never a final, which nothing
+    replaces. Captions come in the order in which their segment and language had to wait.
+    """
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._captions: dict[tuple[str, str | None], Caption] = {}
+        self._changed = asyncio.Event()
+        self._ended = False
+
+    def __len__(self) -> int:
+        """Count the captions that wait."""
+        return len(self._captions)
+
+    def put(self, caption: Caption) -> None:
+        """Add a caption, in place of an older one of its segment and language."""
+        self._captions[caption.segment, caption.target] = caption
+        self._changed.set()
+
+    def end(self) -> None:
+        """Say that no more captions come."""
+        self._ended = True
+        self._changed.set()
+
+    async def get(self) -> Caption | None:
+        """Wait for a caption and take it; give None at the end."""
+        while not self._captions:
+            if self._ended:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+        return self._captions.pop(next(iter(self._captions)))
+
+
+_MOST_TIMES = 2  # in a row that a sentence is shown
+_LEAST_WIDTH = 8  # of its letters and digits, wide ones counted twice: who speaks may repeat a word
+
+
+class Echoes:
+    """Tells the finals that repeat those before them once too often."""
+
+    def __init__(self) -> None:
+        """Know no sentence yet."""
+        self._last = ""
+        self._times = 0
+
+    def has(self, update: SegmentUpdate) -> bool:
+        """Tell whether an update repeats the last finals, or begins to.
+
+        Args:
+            update: A final, which is counted, or an earlier update of a segment.
+        """
+        letters = "".join(filter(str.isalnum, update.text.casefold()))
+        if not update.final:
+            return self._times >= _MOST_TIMES and self._last.startswith(letters)
+        if letters != self._last or _width(letters) < _LEAST_WIDTH:
+            self._last, self._times = letters, 0
+        self._times += 1
+        return self._times > _MOST_TIMES
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import PreparedModelError, VersionError
-from ct2_triton.followers import followed_by
 from ct2_triton.model_versions import FIRST, read_history, record_of, versions_in
 from ct2_triton.prepared_model import CONFIG_NAME
-from ct2_triton.version_policy import served_versions
+from ct2_triton.version_policy import followed_by, served_versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

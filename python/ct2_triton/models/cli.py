@@ -108,8 +108,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _change(args: argparse.Namespace) -> int:
     """Promote or roll back, and say what is served since."""
-    from ct2_triton.followers import followers
     from ct2_triton.models.rollout import promote, rollback
+    from ct2_triton.version_policy import followers
 
     name = args.model
     (entry,) = find(read_catalog(args.model_repository), [name])

@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.checksums import verify_version
 from ct2_triton.errors import PreparedModelError, VersionError
-from ct2_triton.followers import followed_by, followers
 from ct2_triton.model_versions import HISTORY_NAME, read_history, versions_in
 from ct2_triton.prepare.writing import locked
 from ct2_triton.prepared_model import CONFIG_NAME, FORMAT
-from ct2_triton.version_policy import keep_serving, replace_text, serve_versions, versions_served
+from ct2_triton.version_policy import (
+    followed_by,
+    followers,
+    keep_serving,
+    replace_text,
+    serve_versions,
+    versions_served,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

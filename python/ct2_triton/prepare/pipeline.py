@@ -188,11 +188,10 @@ def _fill(
 ) -> None:
     """Write all files of the model; the manifest, with its checksums, last."""
     from ct2_triton.prepare import conversion
+    from ct2_triton.prepare.checkpoint import memory_line
     from ct2_triton.prepare.environment import check_pair
     from ct2_triton.prepare.families import recognise
     from ct2_triton.prepare.generation import own_search
-    from ct2_triton.prepare.manifest import write_manifest
-    from ct2_triton.prepare.memory import memory_line
     from ct2_triton.prepare.model_config import build_config
     from ct2_triton.prepare.placeholder_probe import add_placeholders
     from ct2_triton.prepare.rules import build_rules
@@ -200,6 +199,7 @@ def _fill(
     from ct2_triton.prepare.tokenizers import load_tokenizer, missing_normalization
     from ct2_triton.prepare.verification.shortlist import add_shortlist
     from ct2_triton.prepare.verification.subject import Conversion, Subject
+    from ct2_triton.prepare.writing import write_manifest
 
     if options.language_pair:
         raise SettingError("--language-pair names the languages of a model that does not say them")

@@ -68,11 +68,11 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
     """Write all files of the model from the package; the manifest, with its checksums, last."""
     from ct2_triton.prepare.conversion import copy_tokenizer
     from ct2_triton.prepare.generation import own_search
-    from ct2_triton.prepare.manifest import write_manifest
     from ct2_triton.prepare.model_config import build_config
     from ct2_triton.prepare.quality import add_quality
     from ct2_triton.prepare.shortlist import build_shortlist
     from ct2_triton.prepare.verification.shortlist import add_shortlist
+    from ct2_triton.prepare.writing import write_manifest
 
     source = checkpoint(options.revision)
     rules = TokenRules.read(FOLDER)

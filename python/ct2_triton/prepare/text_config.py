@@ -7,7 +7,6 @@ import shutil
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError, UnsupportedModelError
-from ct2_triton.followers import files_of
 from ct2_triton.prepare.triton_config import Parameter, Tensor
 from ct2_triton.prepare.writing import check_output, written_at_once
 from ct2_triton.prepared_model import (
@@ -16,7 +15,7 @@ from ct2_triton.prepared_model import (
     TEXT_SUFFIX,
     TOKENIZER_NAME,
 )
-from ct2_triton.version_policy import read_config
+from ct2_triton.version_policy import files_of, read_config
 
 if TYPE_CHECKING:
     from pathlib import Path

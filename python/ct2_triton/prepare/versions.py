@@ -1,16 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds a prepared model to another as a further version, which is not served before a promotion."""
+"""Adds a prepared model to another as a further version, which is not served before a promotion.
+
+All versions of a model share its tokenizer, its languages and its config.pbtxt, so a client that
+made ids for one version may send them to another: a version that fits neither is refused.
+"""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import OutputError, VersionError
 from ct2_triton.model_versions import FIRST, versions_in
-from ct2_triton.prepare.compatibility import check_compatible
 from ct2_triton.prepare.writing import check_output, staged, written_at_once
-from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, read_json, write_json
+from ct2_triton.prepared_model import (
+    CONFIG_NAME,
+    LANGUAGES_NAME,
+    MANIFEST_NAME,
+    TOKENIZER_NAME,
+    TokenRules,
+    read_json,
+    write_json,
+)
 from ct2_triton.version_policy import (
     has_policy,
     keep_serving,
@@ -20,8 +32,10 @@ from ct2_triton.version_policy import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from tritonclient.grpc.model_config_pb2 import ModelConfig
 
     from ct2_triton.prepare.options import PrepareOptions
 
@@ -94,3 +108,100 @@ def _write_record(folder: Path, version: int) -> None:
     write_json(
         folder / str(FIRST) / MANIFEST_NAME, {**record, "model_version": version, "files": files}
     )
+
+
+_SHOWN = 5
+_SHOWN_LETTERS = 60
+# They describe a tokenizer; what they decide stands in languages.json, which is compared.
+_DESCRIPTIONS = {LANGUAGES_NAME, "tokenizer_config.json", "special_tokens_map.json"}
+# They change no ids.
+_UNIMPORTANT_RULES = {"languages", "placeholders", "tokenizer_class"}
+# Parameters that name files of a version.
+_OF_FILES = ("model_path", "use_vmap", "vmap_prefix_ids", "vmap_source_ids")
+
+
+def check_compatible(model: Path, candidate: Path) -> None:
+    """Raise VersionError where a complete new model differs from that whose version it is to be."""
+    differences = [*_rules(model, candidate), *_files(model, candidate), *_config(model, candidate)]
+    if differences:
+        raise VersionError(
+            f"this is no version of {model}: {'; '.join(differences)}. Prepare it under a --name "
+            "of its own, or make them equal"
+        )
+
+
+def _rules(model: Path, candidate: Path) -> Iterator[str]:
+    """Compare how ids are put together, and the languages."""
+    old = TokenRules.read(model / TOKENIZER_NAME)
+    new = TokenRules.read(candidate / TOKENIZER_NAME)
+    for name in (entry.name for entry in fields(TokenRules)):
+        there, here = getattr(old, name), getattr(new, name)
+        if name not in _UNIMPORTANT_RULES and there != here:
+            yield f"{name} is {_short(there)} there and {_short(here)} here"
+    there, here = ({entry.code: entry for entry in rules.languages} for rules in (old, new))
+    if missing := [code for code in there if code not in here]:
+        yield f"it lacks the languages {_list(missing)}"
+    if added := [code for code in here if code not in there]:
+        yield f"the model lacks the languages {_list(added)}"
+    if changed := [code for code in there if code in here and there[code] != here[code]]:
+        yield f"these languages have other ids or names: {_list(changed)}"
+
+
+def _files(model: Path, candidate: Path) -> Iterator[str]:
+    """Compare the files that make ids of texts, and the vocabularies of the weights."""
+    old, new = _contents(model), _contents(candidate)
+    for name in sorted(old.keys() | new.keys()):
+        if name not in old:
+            yield f"only the new version has {name}"
+        elif name not in new:
+            yield f"only the model has {name}"
+        elif old[name].read_bytes() != new[name].read_bytes():
+            yield f"{name} differs"
+
+
+def _contents(model: Path) -> dict[str, Path]:
+    tokenizer = {
+        f"{TOKENIZER_NAME}/{path.name}": path
+        for path in (model / TOKENIZER_NAME).iterdir()
+        if path.name not in _DESCRIPTIONS
+    }
+    versions = versions_in(model)
+    weights = model / str(versions[0]) / "model" if versions else model
+    return tokenizer | {path.name: path for path in weights.glob("*vocabulary*")}
+
+
+def _config(model: Path, candidate: Path) -> Iterator[str]:
+    """Compare tensors, and the parameters that the new version asks for."""
+    old, new = read_config(model), read_config(candidate)
+    for kind in ("input", "output"):
+        there, here = (
+            [(tensor.name, tensor.data_type) for tensor in getattr(config, kind)]
+            for config in (old, new)
+        )
+        if there != here:
+            names = [", ".join(name for name, _ in tensors) for tensors in (there, here)]
+            yield f"the {kind} tensors are {names[0]} there and {names[1]} here (--io)"
+    set_there, set_here = _parameters(old), _parameters(new)
+    for name in sorted({*set_here, *_OF_FILES}):
+        value, wanted = set_there.get(name), set_here.get(name)
+        if value != wanted:
+            yield (
+                f"parameter {name} is {_short(value)} in {model / CONFIG_NAME} and "
+                f"{_short(wanted)} here (--set)"
+            )
+
+
+def _parameters(config: ModelConfig) -> Mapping[str, str]:
+    return {name: value.string_value for name, value in config.parameters.items()}
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "not set"
+    text = repr(value)
+    return text if len(text) <= _SHOWN_LETTERS else f"{text[:_SHOWN_LETTERS]}..."
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

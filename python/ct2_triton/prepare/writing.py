@@ -7,17 +7,24 @@ import errno
 import os
 import re
 import shutil
+import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import ct2_triton
+from ct2_triton.checksums import checksums
 from ct2_triton.errors import OutputError
 from ct2_triton.lock import exclusive
+from ct2_triton.prepare.loop_proof import loop_proofs
+from ct2_triton.prepared_model import FORMAT, MANIFEST_NAME, ModelSource, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from ct2_triton.prepare.options import PrepareOptions
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -141,3 +148,30 @@ def _put_in_place(folder: Path, output: Path, replaced: Path, *, force: bool) ->
             raise
     except OSError as error:
         raise OutputError(f"cannot put {output} in place: {error.strerror}") from error
+
+
+def write_manifest(
+    folder: Path,
+    source: ModelSource,
+    options: PrepareOptions,
+    versions: Mapping[str, str],
+    results: Mapping[str, Any],
+) -> None:
+    """Write the manifest of a folder that is otherwise complete."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    content = {
+        "format": FORMAT,
+        "name": folder.name,
+        "source": asdict(source),
+        "conversion": {
+            "quantization": options.quantization,
+            "instance_kind": options.instance_kind,
+            "max_batch_size": options.max_batch_size,
+            "settings": dict(options.settings),
+        },
+        "versions": {"ct2-triton": ct2_triton.__version__, "python": python, **versions},
+        **results,
+        "loop_proofs": loop_proofs(folder / "1" / "model", options.settings),
+        "files": checksums(folder),
+    }
+    write_json(folder / MANIFEST_NAME, content)

@@ -37,12 +37,10 @@ from ct2_triton.serve.chosen_models import choose_models, repository_of
 from ct2_triton.serve.command import exposure_warnings
 from ct2_triton.serve.emulated_gpu import lacks_gpu
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
-from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
-from ct2_triton.serve.installation import find_server
-from ct2_triton.serve.options import ServerOptions
-from ct2_triton.serve.ports import Ports, check_free
+from ct2_triton.serve.installation import find_server, release_warnings
+from ct2_triton.serve.model_configs import CUBLAS, count_gpus, has_cublas
+from ct2_triton.serve.options import Ports, ServerOptions, check_free
 from ct2_triton.serve.processor import INEXACT_INT8, int8_calls_are_inexact
-from ct2_triton.serve.release_defects import release_warnings
 from ct2_triton.serve.server import TritonServer
 from ct2_triton.serve.supervision import Supervisor
 

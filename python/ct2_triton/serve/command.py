@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.serve.errors import ServeError
-from ct2_triton.serve.gpu import count_gpus, cublas_wheel_folder
+from ct2_triton.serve.model_configs import count_gpus, cublas_wheel_folder
 
 if TYPE_CHECKING:
     from ct2_triton.serve.backend_folder import BackendFolder
     from ct2_triton.serve.installation import ServerInstallation
-    from ct2_triton.serve.options import ServerOptions
-    from ct2_triton.serve.ports import Ports
+    from ct2_triton.serve.options import Ports, ServerOptions
 
 # Flags of tritonserver that are set from the options, and how to set them.
 _OURS = {

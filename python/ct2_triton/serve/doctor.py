@@ -10,17 +10,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ct2_triton.checksums import verify
 from ct2_triton.engine_library import load_core
-from ct2_triton.errors import Ct2TritonError
+from ct2_triton.errors import Ct2TritonError, PreparedModelError
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TOKENIZER_NAME, TokenRules
 from ct2_triton.serve import model_configs
 from ct2_triton.serve.backend_files import find_backend_files
 from ct2_triton.serve.emulated_gpu import lacks_gpu
 from ct2_triton.serve.errors import ModelRepositoryError
-from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.installation import find_server
-from ct2_triton.serve.model_files import verify_models
-from ct2_triton.serve.ports import check_free
+from ct2_triton.serve.model_configs import CUBLAS, count_gpus, has_cublas
+from ct2_triton.serve.options import check_free
 from ct2_triton.serve.processor import INEXACT_INT8, int8_calls_are_inexact
 from ct2_triton.serve.server import TritonServer
 
@@ -202,3 +202,25 @@ def _translation(server: TritonServer, folder: Path) -> str:
     with SyncTranslationClient(server.grpc_url, folder.name, repository=folder.parent) as client:
         answer = client.translate(_TEXT, source=source, targets=target)
     return f"{folder.name}: {_TEXT!r} -> {answer.text!r} ({answer.target or 'no target language'})"
+
+
+def verify_models(repositories: Sequence[Path]) -> list[str]:
+    """Check every prepared model of some repositories, and leave other models alone.
+
+    What differs without being damage, and each model without manifest, is returned in a sentence.
+    """
+    notes: list[str] = []
+    damages: list[str] = []
+    for folder in sorted(
+        entry for repository in repositories for entry in repository.iterdir() if entry.is_dir()
+    ):
+        if not (folder / MANIFEST_NAME).is_file():
+            notes.append(f"{folder} has no {MANIFEST_NAME}: its files were not verified")
+            continue
+        try:
+            notes += verify(folder)
+        except PreparedModelError as error:
+            damages.append(str(error))
+    if damages:
+        raise ModelRepositoryError("\n".join(damages))
+    return notes

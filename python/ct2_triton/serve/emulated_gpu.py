@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.prepared_model import CONFIG_NAME
-from ct2_triton.serve.gpu import count_gpus
-from ct2_triton.serve.model_configs import read_model_configs
+from ct2_triton.serve.model_configs import count_gpus, read_model_configs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a tritonserver and what lies beside it."""
+"""Finds a tritonserver and what lies beside it, and says what is known to end its release."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ct2_triton.arguments import is_loopback
 from ct2_triton.serve.errors import ServerNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ct2_triton.serve.options import ServerOptions
 
 SERVER_VARIABLE = "TRITONSERVER"
 _IMAGE_FOLDER = Path("/opt/tritonserver")
@@ -81,3 +85,49 @@ def _installation(executable: Path) -> ServerInstallation:
         python_stubs=root / "python_backend_stubs",
         caches=root / "caches",
     )
+
+
+@dataclass(frozen=True)
+class ReleaseDefect:
+    """A way to end a server from outside.
+
+    Attributes:
+        port: Where it comes from: "http" or "grpc".
+        fixed_in: The first version of tritonserver without it.
+        release: The same as NVIDIA names its releases.
+        effect: What is said of it, with a place for the version.
+    """
+
+    port: str
+    fixed_in: tuple[int, int]
+    release: str
+    effect: str
+
+
+DEFECTS = (
+    ReleaseDefect(
+        "http",
+        (2, 69),
+        "26.05",
+        "whoever reaches the HTTP port can end tritonserver {version} with one request, as "
+        "docs/security.md says: keep HTTP to this machine with --http-host 127.0.0.1, and let "
+        "others use gRPC",
+    ),
+    ReleaseDefect(
+        "grpc",
+        (2, 57),
+        "25.04",
+        "a client that cancels a gRPC call in the moment in which it ends can end tritonserver "
+        "{version}, as docs/security.md says: let clients supersede requests, not cancel them",
+    ),
+)
+
+
+def release_warnings(options: ServerOptions, version: str) -> list[str]:
+    """Say what requests from other machines do to this server, a sentence for each defect."""
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    return [
+        defect.effect.format(version=version or "of this version")
+        for defect in DEFECTS
+        if not is_loopback(options.hosts[defect.port]) and numbers < defect.fixed_in
+    ]

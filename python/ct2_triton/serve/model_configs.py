@@ -7,8 +7,11 @@ Triton, which names the place; a setting that this release of the messages lacks
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import VersionError
@@ -17,7 +20,6 @@ from ct2_triton.serve.errors import ModelRepositoryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 _QUEUE_POLICY = {
     "priority_levels",
@@ -129,3 +131,39 @@ def _configs_of(repository: Path) -> Iterator[ModelConfig]:
         place = path.resolve() if path.parent.is_symlink() else path
         with suppress(VersionError):
             yield ModelConfig(path.parent.name, place, parse_config(text, path))
+
+
+# What CTranslate2 asks the loader for when it first multiplies on a GPU; its wheel has the rest.
+CUBLAS = "libcublas.so.12"
+
+
+def count_gpus() -> int:
+    """Ask the CUDA driver for its devices (0 without one); CUDA_VISIBLE_DEVICES is honoured."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def cublas_wheel_folder() -> Path | None:
+    """Find cuBLAS 12 in a Python wheel, where the loader does not look by itself."""
+    spec = importlib.util.find_spec("nvidia")
+    for location in (spec and spec.submodule_search_locations) or ():
+        for library in sorted(Path(location).glob(f"*/lib/{CUBLAS}")):
+            return library.parent
+    return None
+
+
+def has_cublas() -> bool:
+    """Tell whether a server started here finds cuBLAS 12, through the loader or in a wheel."""
+    if cublas_wheel_folder() is not None:
+        return True
+    try:
+        ctypes.CDLL(CUBLAS)
+    except OSError:
+        return False
+    return True

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server is started with."""
+"""What a server is started with: its options, its addresses and ports, and which are free."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import socket
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from ct2_triton.arguments import is_loopback
+from ct2_triton.serve.errors import PortInUseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    from ct2_triton.serve.ports import Ports
 
 
 @dataclass(frozen=True)
@@ -65,3 +67,74 @@ class ServerOptions:
             True if it is there, with or without a value.
         """
         return any(argument.split("=")[0] == flag for argument in self.server_arguments)
+
+
+# 0.0.0.0 and :: are addresses to listen on, not to connect to.
+_LISTEN_TO_CONNECT = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
+
+
+class Ports(NamedTuple):
+    """The three ports of a server.
+
+    Attributes:
+        http: KServe v2 over HTTP.
+        grpc: KServe v2 over gRPC.
+        metrics: Prometheus text.
+    """
+
+    http: int = 8000
+    grpc: int = 8001
+    metrics: int = 8002
+
+
+def connect_address(host: str) -> str:
+    """Give the address at which this machine reaches a server that listens on a host."""
+    return _LISTEN_TO_CONNECT.get(host, host)
+
+
+def in_url(host: str) -> str:
+    """Give `connect_address` as it stands in a URL: one of IPv6 in brackets."""
+    address = connect_address(host)
+    return f"[{address}]" if ":" in address else address
+
+
+def find_free_ports(host: str) -> Ports:
+    """Ask the kernel for three free ports. Another process may take them before they are used."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(_bound_socket(host, 0)) for _ in range(3)]
+        return Ports(*(bound.getsockname()[1] for bound in sockets))
+
+
+def check_free(hosts: Mapping[str, str], ports: Ports) -> None:
+    """Check that each port can be bound, and no two want the same."""
+    names: dict[tuple[str, int], str] = {}
+    for name, port in ports._asdict().items():
+        host = hosts[name]
+        other = names.setdefault((host, port), name)
+        if other != name:
+            raise PortInUseError(f"{other} and {name} cannot share port {port} of {host}")
+        try:
+            _bound_socket(host, port).close()
+        except OSError as error:
+            raise PortInUseError(
+                f"cannot use port {port} of {host} for {name}: {error.strerror}; "
+                f"choose another with --{name}-port, or take --free-ports"
+            ) from error
+
+
+def _bound_socket(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # As the server does: a port in TIME_WAIT is free.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise PortInUseError(
+                f"cannot listen on {host}: {error.strerror}; --host and --http-host take an "
+                "address of this machine"
+            ) from error
+        raise
+    return bound

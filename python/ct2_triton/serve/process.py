@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from ct2_triton.serve import launcher
 from ct2_triton.serve.errors import ServerStartError
-from ct2_triton.serve.log_reader import LogReader
+from ct2_triton.serve.server_log import LogReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ from ct2_triton.serve.command import check_server_arguments, server_command, ser
 from ct2_triton.serve.errors import ServerStartError
 from ct2_triton.serve.http_probe import HttpProbe, ModelState
 from ct2_triton.serve.installation import find_server
-from ct2_triton.serve.ports import Ports, check_free, connect_address, find_free_ports, in_url
+from ct2_triton.serve.options import Ports, check_free, connect_address, find_free_ports, in_url
 from ct2_triton.serve.process import LoggedProcess
 from ct2_triton.serve.server_log import lines_that_matter
 

@@ -7,7 +7,7 @@ import logging
 import signal
 from typing import TYPE_CHECKING
 
-from ct2_triton.restarts import RestartLimit
+from ct2_triton.interrupts import RestartLimit
 from ct2_triton.serve.errors import ServerStartError
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.arguments import count
-from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.calls import code_of
-from ct2_triton.client.text_stream import stream_model
+from ct2_triton.client.servers import stream_model
+from ct2_triton.client.tasks import iterate_in_thread
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.connection_arguments import (
     add_connection_arguments,
@@ -49,10 +49,16 @@ from ct2_triton.translate.files import (
     plan,
     remove_partial,
 )
-from ct2_triton.translate.formats import as_json, text_of, write_json
+from ct2_triton.translate.formats import (
+    as_json,
+    check_choices,
+    print_parts,
+    report_flags,
+    text_of,
+    write_json,
+)
 from ct2_triton.translate.inputs import Line, check_file, judged, read_inputs
 from ct2_triton.translate.line_errors import WORD, check_word, concerns_one_line
-from ct2_triton.translate.print_parts import check_choices, print_parts, report_flags
 from ct2_triton.translate.records import (
     describe,
     finished,

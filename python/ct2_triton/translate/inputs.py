@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from ct2_triton.client.blocking import read_lines
 from ct2_triton.client.stream import Sentence
+from ct2_triton.client.tasks import read_lines
 from ct2_triton.errors import ClientError, MalformedLineError
 from ct2_triton.subtitles import is_subtitles, read_subtitles
 

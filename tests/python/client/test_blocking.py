@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ct2_triton.client.blocking import iterate_in_thread, read_lines
+from ct2_triton.client.tasks import iterate_in_thread, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def test_a_thread_that_waits_does_not_keep_the_process_alive() -> None:
     code = (
         "import asyncio\n"
         "from contextlib import aclosing\n"
-        "from ct2_triton.client.blocking import iterate_in_thread, read_lines\n"
+        "from ct2_triton.client.tasks import iterate_in_thread, read_lines\n"
         "async def main():\n"
         "    async with aclosing(iterate_in_thread(read_lines(0))) as lines:\n"
         "        print(await anext(lines))\n"

@@ -10,7 +10,7 @@ import pytest
 from tritonclient.grpc import service_pb2
 
 from ct2_triton import errors
-from ct2_triton.client import keepalive
+from ct2_triton.client import connection as keepalive
 from ct2_triton.client.connection import Connection
 from ct2_triton.client.retry import Deadline, RetryPolicy
 from support.fault_server import FaultServer, Wire, echo, serving

@@ -17,9 +17,9 @@ from tritonclient.utils import serialize_byte_tensor
 from ct2_triton import errors
 from ct2_triton.client import RetryPolicy, TranslationClient
 from ct2_triton.client.results import TextPart
-from ct2_triton.client.text_stream import stream_model
+from ct2_triton.client.servers import stream_model
+from ct2_triton.translate.formats import print_parts
 from ct2_triton.translate.inputs import Line
-from ct2_triton.translate.print_parts import print_parts
 from support.fault_server import FaultServer, serving
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ct2_triton.client.served_model import VersionSplit, first_served
+from ct2_triton.client.model_client import VersionSplit, first_served
 from ct2_triton.connection_arguments import version_weights
 from ct2_triton.errors import (
     ClientError,

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ct2_triton.live import Caption
+from ct2_triton.live.archive import write_subtitles
 from ct2_triton.live.hub import SOURCE, Hub
-from ct2_triton.live.subtitles import write_subtitles
 
 IDLE_S = 60.0
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ct2_triton.live import LiveOptions
-from ct2_triton.live.completion import begins_with, spliced, words_covered
+from ct2_triton.live.cutting import StableSource
 from ct2_triton.live.policies import (
     Agreement,
     Append,
@@ -21,9 +21,15 @@ from ct2_triton.live.policies import (
     Shown,
     ids_of_start,
 )
-from ct2_triton.live.source import StableSource
 from ct2_triton.live.updates import SegmentUpdate
-from ct2_triton.words import common_words, join_words, split_words
+from ct2_triton.words import (
+    begins_with,
+    common_words,
+    join_words,
+    spliced,
+    split_words,
+    words_covered,
+)
 from live_replay import Retranslation
 
 # Few letters, so that texts often begin alike; a Chinese one, a combining accent, odd spaces.

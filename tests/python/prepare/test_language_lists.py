@@ -11,8 +11,8 @@ import pytest
 from ct2_triton import _core, cli
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import SettingError
-from ct2_triton.prepare.manifest import checksums
 from ct2_triton.prepare.options import ShortlistOptions
+from ct2_triton.prepare.writing import checksums
 from ct2_triton.prepared_model import PreparedModel
 from python.prepare.test_shortlist import FRENCH, GERMAN, demo, ids, parameters, write
 from support.prepared import prepare_tiny

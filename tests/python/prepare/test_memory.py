@@ -14,7 +14,7 @@ import transformers
 
 from ct2_triton.errors import ConversionError
 from ct2_triton.prepare import PrepareOptions, conversion, prepare
-from ct2_triton.prepare.memory import weights_bytes
+from ct2_triton.prepare.checkpoint import weights_bytes
 from ct2_triton.prepare.verification import proof
 from ct2_triton.prepare.verification.comparison import ConvertedModel
 from support.tiny import tiny_checkpoint

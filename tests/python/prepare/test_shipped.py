@@ -19,9 +19,9 @@ from ct2_triton.errors import (
     UnsupportedModelError,
 )
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.manifest import checksums
 from ct2_triton.prepare.quality import FILE_NAME
 from ct2_triton.prepare.shipped import FOLDER
+from ct2_triton.prepare.writing import checksums
 from ct2_triton.prepared_model import PreparedModel, TokenRules
 
 CHECKPOINT = FOLDER / "checkpoint"

@@ -16,9 +16,9 @@ from ct2_triton import cli
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import PrepareError, SettingError
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.manifest import checksums
 from ct2_triton.prepare.options import ShortlistOptions
-from ct2_triton.prepare.shortlist_scripts import belongs, letters, script_of, spells
+from ct2_triton.prepare.shortlist_text import belongs, letters, script_of, spells
+from ct2_triton.prepare.writing import checksums
 from ct2_triton.prepared_model import Language, PreparedModel, TokenRules
 from support.prepared import prepare_tiny
 from tiny_corpus import sentences

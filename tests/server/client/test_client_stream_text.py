@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ct2_triton.client import SyncTranslationClient, TranslationClient, text_stream
+from ct2_triton.client import SyncTranslationClient, TranslationClient, servers
 from ct2_triton.errors import (
     DeadlineExceededError,
     InvalidCallError,
@@ -187,7 +187,7 @@ async def test_closing_the_client_ends_streams_by_their_key(
     server: TritonServer, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server ends the row as superseded; a cancellation could harm it."""
-    monkeypatch.setattr(text_stream, "_PATIENCE_S", 120)  # the machine may be busy
+    monkeypatch.setattr(servers, "_PATIENCE_S", 120)  # the machine may be busy
     before = await asyncio.to_thread(_ended, server)
     tokenizer = repository / "endless-stream" / "tokenizer"
     client = TranslationClient(server.grpc_url, "endless", tokenizer=tokenizer)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ct2_triton.client import TranslationClient, joined_texts
+from ct2_triton.client import TranslationClient, text_codec
 from ct2_triton.client.connection import Connection
-from ct2_triton.client.joined_texts import MOST_CHARACTERS, MOST_TEXTS
+from ct2_triton.client.text_codec import MOST_CHARACTERS, MOST_TEXTS
 from ct2_triton.errors import InvalidCallError, RequestRejectedError
 from ct2_triton.serve import TritonServer
 from server.gateway.conftest import GERMAN, MODEL, SENTENCE
@@ -183,7 +183,7 @@ async def test_while_a_request_is_under_way_texts_wait_for_others(
     first = asyncio.create_task(translated(client, SENTENCE, "de"))
     await under_way.wait()
     assert await translated(client, SENTENCE, "de") == [GERMAN]  # it does not wait for ever
-    monkeypatch.setattr(joined_texts, "WAIT_S", 3600.0)
+    monkeypatch.setattr(text_codec, "WAIT_S", 3600.0)
     others = []
     for _ in range(MOST_TEXTS):
         others.append(asyncio.create_task(translated(client, SENTENCE, "de")))

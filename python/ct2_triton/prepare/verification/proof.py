@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ct2_triton.errors import VerificationError
 from ct2_triton.prepare import conversion
-from ct2_triton.prepare.progress import told
 from ct2_triton.prepare.tokenizers import load_tokenizer
 from ct2_triton.prepare.verification.comparison import (
     ConvertedModel,
     NearTie,
+    check_vocabulary,
     compare,
     count_equal,
 )
@@ -27,7 +28,6 @@ from ct2_triton.prepare.verification.own_search import (
 )
 from ct2_triton.prepare.verification.reference import Answer, ReferenceModel
 from ct2_triton.prepare.verification.texts import TextProof
-from ct2_triton.prepare.verification.vocabulary import check_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -139,3 +139,17 @@ def _stored_rows_equal(subject: Subject, answers: Sequence[Answer]) -> int:
         return count_equal(stored, answers, _MAX_OUTPUT_TOKENS)
     except (RuntimeError, ValueError) as error:
         raise VerificationError(f"the model as stored does not translate: {error}") from error
+
+
+Item = TypeVar("Item")
+_EVERY_S = 10.0
+
+
+def told(items: Sequence[Item], step: str, report: Callable[[str], None]) -> Iterator[Item]:
+    """Go through sentences, and report every ten seconds how many are done."""
+    last_s = time.monotonic()
+    for done, item in enumerate(items):
+        if done and time.monotonic() - last_s >= _EVERY_S:
+            last_s = time.monotonic()
+            report(f"{step}: {done} of {len(items)} sentences")
+        yield item

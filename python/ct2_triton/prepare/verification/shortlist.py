@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import UnknownLanguageError, VerificationError
-from ct2_triton.prepare.shortlist_files import link_with_map
+from ct2_triton.prepare.shortlist import link_with_map
 from ct2_triton.prepare.verification.comparison import ConvertedModel
 from ct2_triton.prepare.verification.probes import PROBE_TEXTS
 
