@@ -36,6 +36,7 @@ LANGUAGES_NAME = "languages.json"
 
 _FEW_LANGUAGES = 24  # all of which a message names
 _SHOWN_LANGUAGES = 5
+_BY_SCRIPT = ("zh-Hans", "zh-Hant")
 
 TEXT_SUFFIX = "-text"
 """Suffix of a text model's name; the rest names the model of ids whose files it shares."""
@@ -66,6 +67,7 @@ class Language:
             (OPUS-MT), `de` (T5, MADLAD).
         aliases: Other names that mean this language, each unique in the model: ISO 639-1, ISO
             639-3, BCP 47 (`zh-Hans`), FLORES-200.
+        name: Its name in English, for people; "" for none, as in what an earlier version prepared.
         source: Whether text in this language can be translated.
         target: Whether text can be translated into it.
         source_ids: Go first in INPUT_IDS when the text is in this language.
@@ -77,11 +79,21 @@ class Language:
 
     code: str
     aliases: tuple[str, ...] = ()
+    name: str = ""
     source: bool = True
     target: bool = True
     source_ids: tuple[int, ...] = ()
     target_source_ids: tuple[int, ...] = ()
     target_prefix_ids: tuple[int, ...] = ()
+
+    @property
+    def tag(self) -> str:
+        """The usual of its names, a BCP 47 tag: of two letters, Chinese by script, the shortest."""
+        names = (name for name in self.aliases if name[:1].islower())  # no name in English
+        tags = sorted({name.replace("_", "-") for name in (self.code, *names)})
+        by_script = [tag for tag in tags if tag in _BY_SCRIPT]
+        short = [tag for tag in tags if len(tag) == 2]
+        return [*by_script, *short, *sorted(tags, key=len)][0]
 
 
 @dataclass(frozen=True)
@@ -405,7 +417,8 @@ def _names(dataclass_type: type) -> set[str]:
 
 
 def _language(entry: Mapping[str, Any]) -> Language:
-    values = {name: entry[name] for name in _names(Language)}
+    values = {name: entry[name] for name in _names(Language) - {"name"}}
+    values["name"] = entry.get("name", "")
     lists = ("aliases", "source_ids", "target_source_ids", "target_prefix_ids")
     return Language(**_with_tuples(values, lists))
 

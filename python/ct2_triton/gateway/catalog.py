@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepared_model import Language
 
-_BY_SCRIPT = ("zh-Hans", "zh-Hant")
 _LONGEST_NAME = 35  # characters: RFC 5646 has no longer tag; the nearest of a longer one is work
 
 
@@ -68,17 +67,12 @@ class _Model:
 class Spoken:
     """A language of the gateway."""
 
-    def __init__(self, code: str) -> None:
-        """Describe it by what LibreTranslate's clients call it."""
-        self.code = code
+    def __init__(self, language: Language) -> None:
+        """Describe it by what LibreTranslate's clients call it, and by its name in English."""
+        self.code = language.tag
+        in_english = (name for name in language.aliases if name[:1].isupper())
+        self.name = language.name or next(in_english, self.code)
         self._starts: list[tuple[_Model, _Side]] = []
-
-    @cached_property
-    def name(self) -> str:
-        """Its name in English."""
-        import langcodes
-
-        return langcodes.Language.get(self.code).display_name()
 
     @cached_property
     def routes(self) -> Mapping[str, Route]:
@@ -122,9 +116,9 @@ class Catalog:
                     "cannot list them; name a model whose languages.json has sources and targets"
                 )
             for target in model.targets:
-                self._spoken(target.code)
+                self._spoken(target)
             for source in starts:
-                self._spoken(source.code).start(model, source)
+                self._spoken(source).start(model, source)
 
     @cached_property
     def sources(self) -> list[str]:
@@ -143,7 +137,7 @@ class Catalog:
                     found = find(name)
                 except UnknownLanguageError:
                     continue
-                if found is not None and (spoken := self.languages.get(code_of(found))):
+                if found is not None and (spoken := self.languages.get(found.tag)):
                     return spoken
         return None
 
@@ -153,10 +147,10 @@ class Catalog:
         found = (route for one in self.languages.values() for route in one.routes.values())
         return {route.model: route for route in found}
 
-    def _spoken(self, code: str) -> Spoken:
-        if code not in self.languages:
-            self.languages[code] = Spoken(code)
-        return self.languages[code]
+    def _spoken(self, side: _Side) -> Spoken:
+        if side.code not in self.languages:
+            self.languages[side.code] = Spoken(side.language)
+        return self.languages[side.code]
 
 
 def read_catalog(
@@ -174,20 +168,11 @@ def read_catalog(
     )
 
 
-def code_of(language: Language) -> str:
-    """Give the code by which LibreTranslate's clients call a language."""
-    names = (name for name in language.aliases if name[:1].islower())  # a tag, and no English name
-    tags = sorted({name.replace("_", "-") for name in (language.code, *names)})
-    by_script = [tag for tag in tags if tag in _BY_SCRIPT]
-    short = [tag for tag in tags if len(tag) == 2]
-    return [*by_script, *short, *sorted(tags, key=len)][0]
-
-
 def _sides(rules: TokenRules, side: Literal["source", "target"]) -> list[_Side]:
     """Give a model's sources or targets; it is asked for one where it has several."""
     found = [language for language in rules.languages if getattr(language, side)]
     is_asked = getattr(rules, f"{side}_required") or len(found) > 1
-    return [_Side(one, code_of(one), one.code if is_asked else None) for one in found]
+    return [_Side(one, one.tag, one.code if is_asked else None) for one in found]
 
 
 def _leads_on(source: _Side, targets: Sequence[_Side]) -> bool:

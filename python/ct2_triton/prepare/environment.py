@@ -28,6 +28,7 @@ _NEEDED = (
     "ctranslate2",
     "huggingface_hub",
     "langcodes",
+    "language_data",
     "protobuf",
     "regex",
     "sentencepiece",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives every language of a model the other names that people use for it.
+"""Gives every language of a model its name in English, and the other names in use for it.
 
 The families name languages in their own ways (`deu_Latn`, `de`, `de_DE`, `deu`). Here each code
 gets aliases: BCP 47 tags (`de`, `de-Latn`), ISO 639-3 (`deu`), ISO 639-2/B (`ger`), the FLORES-200
@@ -49,7 +49,7 @@ _EXACT, _VARIETY, _MEMBER = 0, 1, 2
 
 
 def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tuple[Language, ...]:
-    """Add aliases that are unique among the languages of one model, whose order stays.
+    """Add names, and aliases that are unique among the languages of one model, whose order stays.
 
     `tags` has the BCP 47 tag of each code that stands for a language.
     """
@@ -66,7 +66,15 @@ def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tupl
             if (winner := _winner(claim)) and _fold(alias) not in taken:
                 aliases[winner].append(alias)
         taken |= {_fold(alias) for alias in claims}
-    return tuple(replace(entry, aliases=tuple(sorted(aliases[entry.code]))) for entry in languages)
+    found = (replace(entry, aliases=tuple(sorted(aliases[entry.code]))) for entry in languages)
+    return tuple(replace(one, name=_name(one, tags.get(one.code))) for one in found)
+
+
+def _name(language: Language, tag: str | None) -> str:
+    import langcodes
+
+    is_known = tag is not None and _is_well_formed(tag)
+    return str(langcodes.Language.get(language.tag).display_name()) if is_known else ""
 
 
 def names_of_other_scripts(

@@ -8,7 +8,7 @@ made ids for one version may send them to another: a version that fits neither i
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import OutputError, VersionError
@@ -138,7 +138,9 @@ def _rules(model: Path, candidate: Path) -> Iterator[str]:
         there, here = getattr(old, name), getattr(new, name)
         if name not in _UNIMPORTANT_RULES and there != here:
             yield f"{name} is {_short(there)} there and {_short(here)} here"
-    there, here = ({entry.code: entry for entry in rules.languages} for rules in (old, new))
+    there, here = (  # what people read may differ
+        {entry.code: replace(entry, name="") for entry in rules.languages} for rules in (old, new)
+    )
     if missing := [code for code in there if code not in here]:
         yield f"it lacks the languages {_list(missing)}"
     if added := [code for code in here if code not in there]:

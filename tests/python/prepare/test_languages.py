@@ -252,6 +252,10 @@ def test_a_model_that_does_not_tell_sources_apart_takes_any_name(prepared: Prepa
 def test_codes_that_are_no_language_tags_have_no_aliases() -> None:
     made = with_aliases([Language("de"), Language("x"), Language("ab-9-c")], {"de": "de", "x": "x"})
     assert [bool(entry.aliases) for entry in made] == [True, False, False]
+    assert [entry.name for entry in made] == ["German", "", ""]
+    tags = {"ace_Arab": "ace-Arab", "ace_Latn": "ace-Latn"}
+    made = with_aliases([Language(code) for code in tags], tags)
+    assert [entry.name for entry in made] == ["Acehnese (Arabic)", "Acehnese"]
     made = with_aliases([Language("odd")], {"odd": "d-e-f-g-toolongsubtag"})
     assert made[0].aliases == ()
 

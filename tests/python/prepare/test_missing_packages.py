@@ -17,6 +17,7 @@ from support.tiny import tiny_checkpoint
     ("package", "source", "said"),
     [
         ("langcodes", "nllb", r"langcodes; pip install 'ct2-triton\[prepare\]'"),
+        ("language_data", "nllb", r"language_data; pip install 'ct2-triton\[prepare\]'"),
         ("regex", "demo with a shortlist", "not installed: regex"),
     ],
 )
