@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.arguments import duration
+from ct2_triton.arguments import duration, origin, port_number
 from ct2_triton.client.calls import read_headers
 from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.model_client import DEFAULT_TIMEOUT_S
@@ -16,6 +16,7 @@ from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.servers import DEFAULT_PORT, DEFAULT_URL
 from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import InvalidCallError
+from ct2_triton.logs import add_access_log_argument, add_metrics_arguments
 
 if TYPE_CHECKING:
     import grpc
@@ -94,6 +95,21 @@ def add_request_arguments(parser: argparse.ArgumentParser, limit: str) -> None:
         metavar="SECONDS",
         help=f"{limit} (default: %(default)g)",
     )
+
+
+def add_web_arguments(parser: argparse.ArgumentParser, port: int, pages: str) -> None:
+    """Declare at what a command with pages listens, for whom, and what it tells of that."""
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
+    said = "port to listen at; 0: any (default: %(default)s)"
+    add("--port", type=port_number, default=port, help=said)
+    said = f"{pages}; *: all; repeatable"
+    add("--allow-origin", action="append", type=origin, default=[], metavar="ORIGIN", help=said)
+    said = "time until a connection's next request has begun, its header included (default: "
+    said += "%(default)g)"
+    add("--idle-timeout", type=duration, default=75.0, metavar="SECONDS", help=said)
+    add_access_log_argument(parser)
+    add_metrics_arguments(parser)
 
 
 def outage_s(args: argparse.Namespace) -> float:

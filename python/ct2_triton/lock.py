@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lock file that the system releases when its process ends, however that happens."""
+"""Files of several processes: locks that end with their process, and files that are whole."""
 
 from __future__ import annotations
 
@@ -34,6 +34,20 @@ def exclusive(path: Path, refuse: Callable[[str], Exception]) -> Iterator[None]:
         with suppress(OSError):
             path.unlink()
         lock.release()
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file that is whole or as it was, whatever ends this process or another writer."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
 
 
 def _owner(path: Path) -> str:

@@ -18,6 +18,7 @@ from ct2_triton.errors import PreparedModelError
 from ct2_triton.prepared_model import MANIFEST_NAME, read_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 HISTORY_NAME = "ct2_versions.json"
@@ -31,6 +32,11 @@ def versions_in(model: Path) -> tuple[int, ...]:
     """List the versions of a model."""
     names = (entry.name for entry in model.iterdir() if entry.is_dir())
     return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
+
+
+def listed(versions: Sequence[int]) -> str:
+    """Name versions in a sentence."""
+    return ", ".join(map(str, versions)) or "none"
 
 
 def has_own_record(model: Path, version: int) -> bool:

@@ -6,11 +6,11 @@ Models of text follow a model of ids: each version of theirs is on the files of 
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import VersionError
+from ct2_triton.lock import replace_file
 from ct2_triton.model_versions import versions_in
 from ct2_triton.prepared_model import CONFIG_NAME, STREAM_SUFFIX, TEXT_SUFFIX, parse_config
 
@@ -84,15 +84,9 @@ def serve_versions(model: Path, versions: Sequence[int]) -> None:
 
 def replace_text(path: Path, text: str) -> None:
     """Replace a file, so that a reader sees the old text or the new one."""
-    new = path.with_name(f".{path.name}.new")
     try:
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        replace_file(path, text.encode())
     except OSError as error:
-        new.unlink(missing_ok=True)
         raise VersionError(f"cannot write {path}: {error.strerror}") from error
 
 

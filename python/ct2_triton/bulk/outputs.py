@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.bulk.blocks import PARQUET, Block, kind_of, parts_folder
 from ct2_triton.errors import ClientError
-from ct2_triton.translate.records import changes, deliver, replace_text
+from ct2_triton.lock import replace_file
+from ct2_triton.translate.records import changes, deliver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +42,7 @@ def open_parts(job: Job, made_of: Mapping[str, Any]) -> None:
                 f"({changed}): give the same ones, or remove it"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        replace_text(path, json.dumps(made_of, sort_keys=True))
+        replace_file(path, json.dumps(made_of, sort_keys=True).encode())
     except (OSError, ValueError) as error:
         raise ClientError(f"cannot use {folder}: {error}") from error
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,6 +25,7 @@ from ct2_triton.errors import (
     DeadlineExceededError,
     ServerFailedError,
 )
+from ct2_triton.lock import replace_file
 from ct2_triton.translate.cli import decoding_options
 from ct2_triton.translate.formats import as_json, text_of, write_json
 from ct2_triton.translate.inputs import judged
@@ -114,12 +114,12 @@ class Translator:
     def _save(self, block: Block, content: bytes, failures: bytes) -> None:
         """Write what a block became; killed at any moment, no line that failed is forgotten."""
         if block.earlier.exists():  # goes with the failures of its run
-            _write(block.part, content)
+            replace_file(block.part, content)
             block.earlier.unlink()
-            _write(block.failures, failures)
+            replace_file(block.failures, failures)
         else:  # where the part is, its failures are known
-            _write(block.failures, failures)
-            _write(block.part, content)
+            replace_file(block.failures, failures)
+            replace_file(block.part, content)
 
     def _earlier(self, block: Block) -> list[Row | None]:
         """Give what an earlier run made of the lines; None for those that failed."""
@@ -212,10 +212,3 @@ def _column_text(item: StreamItem) -> str | None:
 
 def _json_lines(objects: list[dict[str, Any]]) -> bytes:
     return "".join(f"{write_json(one)}\n" for one in objects).encode()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that is whole or not there, also when two workers write it."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.new")
-    aside.write_bytes(data)
-    aside.replace(path)

@@ -18,17 +18,15 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import (
     count,
-    duration,
     host_name,
     is_loopback,
-    origin,
-    port_number,
     public_address,
 )
 from ct2_triton.connection_arguments import (
     add_connection_arguments,
     add_request_arguments,
     add_tokenizer_arguments,
+    add_web_arguments,
     make_client,
     names,
 )
@@ -38,7 +36,7 @@ from ct2_triton.gateway.detection import detector_of
 from ct2_triton.gateway.own_folder import own_folder
 from ct2_triton.gateway.processes import serve_in, spare_collector
 from ct2_triton.gateway.translation import Translator
-from ct2_triton.logs import SHARED_METRICS, add_access_log_argument, add_metrics_arguments
+from ct2_triton.logs import SHARED_METRICS
 from ct2_triton.prepared_model import TEXT_SUFFIX
 from ct2_triton.terms.arguments import add_patterns_argument, named_file, read_glossary
 from ct2_triton.terms.finding import Terms
@@ -72,13 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="names of models on the server, comma-separated; the first that has a pair of "
         "languages translates it",
     )
-    add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
-    add(
-        "--port",
-        type=port_number,
-        default=5000,
-        help="port to listen at; 0: any (default: %(default)s)",
-    )
+    pages = "another origin whose pages may read answers, such as https://www.example.com"
+    add_web_arguments(parser, port=5000, pages=pages)
     add(
         "--processes",
         type=count,
@@ -102,24 +95,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_glossaries(parser)
     _add_limits(parser)
-    add_access_log_argument(parser)
-    add_metrics_arguments(parser)
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser, outage_s=0.0)  # HTTP clients get an error at once
 
 
 def _add_names(parser: argparse.ArgumentParser) -> None:
-    """Whose pages may ask, and by which names the gateway is reached."""
+    """By which names the gateway is reached."""
     add = parser.add_argument
-    add(
-        "--allow-origin",
-        action="append",
-        type=origin,
-        default=[],
-        metavar="ORIGIN",
-        help="another origin whose pages may read answers, such as https://www.example.com; *: "
-        "all; repeatable",
-    )
     add(
         "--public-address",
         type=public_address,
@@ -187,14 +169,6 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
             help=f"most {said} (default: %(default)s)",
         )
     add_request_arguments(parser, "limit for receiving a request, and again for translating it")
-    parser.add_argument(
-        "--idle-timeout",
-        type=duration,
-        default=75.0,
-        metavar="SECONDS",
-        help="time until a connection's next request has begun, its header included (default: "
-        "%(default)g)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -202,7 +176,6 @@ def run(args: argparse.Namespace) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
     try:
         import aiohttp  # noqa: F401
-        import langcodes  # noqa: F401
         import py3langid  # noqa: F401
     except ImportError as error:
         raise ClientError(

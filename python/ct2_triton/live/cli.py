@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.arguments import count, duration, origin, port_number, secret
+from ct2_triton.arguments import count, duration, secret
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.tasks import iterate_in_thread, read_byte_lines, run_all
 from ct2_triton.client.tokenization import NamedLanguages
@@ -28,6 +28,7 @@ from ct2_triton.connection_arguments import (
     add_connection_arguments,
     add_request_arguments,
     add_tokenizer_arguments,
+    add_web_arguments,
     make_client,
     names,
     outage_s,
@@ -41,7 +42,6 @@ from ct2_triton.live.options import MODES, LiveOptions
 from ct2_triton.live.speakers import Speakers
 from ct2_triton.live.translator import LiveTranslator
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
-from ct2_triton.logs import add_access_log_argument, add_metrics_arguments
 from ct2_triton.terms.arguments import add_term_arguments, read_terms
 from ct2_triton.translate.line_errors import check_request
 
@@ -76,12 +76,10 @@ _HELP = {
     "speed": "subtitles: characters that are read in a second, at most (default: %(default)g)",
     "connections": "most connections at a time; more are refused (default: one for each speaker "
     f"and viewer, and {_OTHER_CONNECTIONS} more)",
-    "idle": "time until a connection's next request has begun, its header included (default: "
-    "%(default)g)",
     "grace": "time in which a speaker who left may come back to the same segments; after it "
     "they end (default: %(default)g)",
     "origin": "pages of which other origin may speak and read, such as https://talks.example.com: "
-    "those of a proxy in front, or of another site; *: all; may be repeated",
+    "those of a proxy in front, or of another site",
     "quality": "have the server judge translations: flagged interim captions are not shown, "
     "flagged finals are marked in JSON, and a sentence is shown at most twice in a row "
     "(docs/quality.md)",
@@ -113,13 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cue-line-chars", type=_from(10), default=42, metavar="N", help=_HELP["line"])
     add("--cue-lines", type=count, default=2, metavar="N", help=_HELP["lines"])
     add("--cue-chars-per-second", type=duration, default=17.0, metavar="N", help=_HELP["speed"])
-    add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
-    add(
-        "--port",
-        type=port_number,
-        default=8090,
-        help="port to listen at; 0: any (default: %(default)s)",
-    )
+    add_web_arguments(parser, port=8090, pages=_HELP["origin"])
     for who in ("speaker", "viewer"):
         add(
             f"--{who}-password-file",
@@ -133,18 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add(f"--max-{who}", type=count, default=most, metavar="N", help=said)
     add("--speaker-grace", type=duration, default=30.0, metavar="SECONDS", help=_HELP["grace"])
     add("--max-connections", type=count, metavar="N", help=_HELP["connections"])
-    add("--idle-timeout", type=duration, default=75.0, metavar="SECONDS", help=_HELP["idle"])
-    add(
-        "--allow-origin",
-        type=origin,
-        action="append",
-        default=[],
-        metavar="ORIGIN",
-        help=_HELP["origin"],
-    )
     add_term_arguments(parser, loss="a warning names a final caption that loses a term")
-    add_access_log_argument(parser)
-    add_metrics_arguments(parser)
     add_tokenizer_arguments(parser)
     add_request_arguments(parser, "limit for one translation; a final is then sent again")
     add_connection_arguments(parser)

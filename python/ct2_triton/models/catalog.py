@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import PreparedModelError, VersionError
-from ct2_triton.model_versions import FIRST, read_history, record_of, versions_in
+from ct2_triton.model_versions import FIRST, listed, read_history, record_of, versions_in
 from ct2_triton.prepared_model import CONFIG_NAME
 from ct2_triton.version_policy import followed_by, served_versions
 
@@ -131,5 +131,5 @@ def _counted(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(entry: Mapping[str, Any]) -> str:
-    before, after = (", ".join(map(str, entry[key])) or "none" for key in ("before", "after"))
+    before, after = listed(entry["before"]), listed(entry["after"])
     return f"{entry['action']} {before} -> {after}"

@@ -25,12 +25,13 @@ from ct2_triton.client.servers import DEFAULT_URL
 from ct2_triton.connection_arguments import add_access_arguments
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.errors import ConnectionLostError, PreparedModelError, VersionError
+from ct2_triton.model_versions import listed
 from ct2_triton.models.catalog import CatalogEntry, find, read_catalog
 from ct2_triton.models.server import RunningServer
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
 _LOG = logging.getLogger(__name__)
 _COMMIT_SHOWN = 12
@@ -123,7 +124,7 @@ def _change(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"name": name, "before": before, "after": after, "followers": names[1:]}))
     else:
-        print(f"{', '.join(names)}: serves {_list(after)}, before {_list(before)}")
+        print(f"{', '.join(names)}: serves {listed(after)}, before {listed(before)}")
     if take is None:
         _LOG.info("a server takes it at its next start, or now with --url")
     return 0
@@ -157,10 +158,6 @@ def _take(server: RunningServer, name: str) -> None:
     except KeyboardInterrupt:
         _LOG.warning("interrupted: %s", doubt)
         raise
-
-
-def _list(versions: Sequence[int]) -> str:
-    return ", ".join(map(str, versions)) or "none"
 
 
 def _verify(entry: CatalogEntry, *, as_json: bool) -> bool:

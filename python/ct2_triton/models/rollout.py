@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.checksums import verify_version
 from ct2_triton.errors import PreparedModelError, VersionError
-from ct2_triton.model_versions import HISTORY_NAME, read_history, versions_in
+from ct2_triton.model_versions import HISTORY_NAME, listed, read_history, versions_in
 from ct2_triton.prepare.writing import locked
 from ct2_triton.prepared_model import CONFIG_NAME, FORMAT
 from ct2_triton.version_policy import (
@@ -63,7 +63,7 @@ def promote(model: Path, versions: Sequence[int], take: Take | None) -> Versions
         _check(model, after)
         before = versions_served(model)
         if take is None and all(versions_served(folder) == after for folder in _together(model)):
-            raise VersionError(f"{model} serves {_list(after)} already")
+            raise VersionError(f"{model} serves {listed(after)} already")
         _change(model, "promote", before, after, take or _nobody)
     return before
 
@@ -100,8 +100,8 @@ def _previous(model: Path, served: Versions) -> Versions:
     before, after = stack[-1]
     if after != served:
         raise VersionError(
-            f"{model / CONFIG_NAME} serves {_list(served)}, and the newest promotion was to "
-            f"{_list(after)}: somebody else changed it; say what to serve with ct2-models promote"
+            f"{model / CONFIG_NAME} serves {listed(served)}, and the newest promotion was to "
+            f"{listed(after)}: somebody else changed it; say what to serve with ct2-models promote"
         )
     return before
 
@@ -132,7 +132,7 @@ def _together(model: Path) -> list[Path]:
 def _check(model: Path, versions: Versions) -> None:
     there = versions_in(model)
     if missing := [version for version in versions if version not in there]:
-        raise VersionError(f"{model} has no version {_list(missing)}; there is: {_list(there)}")
+        raise VersionError(f"{model} has no version {listed(missing)}; there is: {listed(there)}")
     for version in versions:
         verify_version(model, version)
 
@@ -197,7 +197,3 @@ def _undone_on_failure(folders: Sequence[Path]) -> Iterator[None]:
 def _write_history(model: Path, history: list[dict[str, Any]]) -> None:
     content = {"format": FORMAT, "history": history}
     replace_text(model / HISTORY_NAME, json.dumps(content, indent=1) + "\n")
-
-
-def _list(versions: Sequence[int]) -> str:
-    return ", ".join(map(str, versions)) or "none"

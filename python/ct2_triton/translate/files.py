@@ -17,8 +17,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import ClientError
+from ct2_triton.lock import replace_file
 from ct2_triton.subtitles import is_subtitles
-from ct2_triton.translate.records import changes, deliver, replace_text
+from ct2_triton.translate.records import changes, deliver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -87,7 +88,7 @@ class PartialFile:
         os.lseek(descriptor, size, os.SEEK_SET)
         noted = _failed(output).read_text("ascii").split() if _failed(output).exists() else []
         self.failed = sorted({int(number) for number in noted if int(number) <= self.done})
-        replace_text(_failed(output), "".join(f"{number}\n" for number in self.failed))
+        replace_file(_failed(output), "".join(f"{number}\n" for number in self.failed).encode())
         self._again: list[int] | None = None
         self._good: Iterator[bytes] = iter(())
 
@@ -226,7 +227,7 @@ def _check_record(output: Path, made_of: Mapping[str, Any]) -> None:
     path = _record(output)
     if not _partial(output).exists():
         _failed(output).unlink(missing_ok=True)
-        replace_text(path, json.dumps(made_of, sort_keys=True))
+        replace_file(path, json.dumps(made_of, sort_keys=True).encode())
         return
     if changed := changes(_begun_of(output), made_of):
         raise ClientError(

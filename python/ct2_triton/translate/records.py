@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ct2_triton.checksums import sha256
 from ct2_triton.default_repository import default_repository
 from ct2_triton.errors import ClientError
-from ct2_triton.lock import exclusive
+from ct2_triton.lock import exclusive, replace_file
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TEXT_SUFFIX
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def deliver(whole: Path, output: Path, made_of: Mapping[str, Any], failed: Seque
     leaves an output whose record is found.
     """
     record = json.dumps(asdict(Record(made_of, failed, sha256(whole))), sort_keys=True)
-    replace_text(_pending(output), record)
+    replace_file(_pending(output), record.encode())
     _sync(whole)
     whole.replace(output)
     _pending(output).replace(_path(output))
@@ -174,14 +174,6 @@ class _Refusal:
             f"another ct2-translate ({owner}) is writing {self.output}: wait until it is done, or "
             "name another --output"
         )
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a file that is whole or as it was."""
-    aside = path.with_name(f"{path.name}.new")
-    aside.write_text(text, encoding="utf-8")
-    _sync(aside)
-    aside.replace(path)
 
 
 def _sync(path: Path) -> None:
