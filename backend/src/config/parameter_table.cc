@@ -195,7 +195,7 @@ std::vector<Parameter> DecodingParameters() {
        &E::decoding,
        kModel,
        kNone,
-       "loop: the backend's decode loop; options it lacks use CTranslate2, and a model it cannot "
+       "With loop: the backend's decode loop; options it lacks use CTranslate2, a model it cannot "
        "run fails its load. calls: CTranslate2 only. auto: loop on a CPU if possible, else calls.",
        "loop",
        {"auto", "loop", "calls"}},
