@@ -24,6 +24,7 @@
 #include "config/parameters.h"
 #include "engine/loaded_model.h"
 #include "engine/loop/loop_engine.h"
+#include "engine/loop/step_times.h"
 #include "queue/admission.h"
 #include "queue/admission_room.h"
 #include "queue/core_shares.h"
@@ -324,18 +325,18 @@ std::vector<std::string> PyTenantOrder(
   return order;
 }
 
-// Rows of so many beams wait for a full loop: which it takes, and at how many it has looked.
+// Rows of so many beams wait for a full loop, of so many tenants in turn: which it takes, and at
+// how many it has looked.
 std::pair<std::vector<int64_t>, size_t> PyTakePastWide(const std::vector<int64_t>& beams,
-                                                       size_t narrow_rows) {
+                                                       size_t narrow_rows, size_t tenants) {
   RowQueue queue([] {});
-  std::vector<CheckedRow> rows(beams.size());
-  std::vector<size_t> positions(beams.size());
+  const QueueShare share(beams.size() + 1);
   for (size_t i = 0; i < beams.size(); ++i) {
-    rows[i].source = {static_cast<int64_t>(i)};
-    rows[i].copies = beams[i];
-    positions[i] = i;
+    std::vector<CheckedRow> rows(1);
+    rows[0].source = {static_cast<int64_t>(i)};
+    rows[0].copies = beams[i];
+    queue.Add(std::move(rows), {i}, std::make_shared<Nobody>(std::to_string(i % tenants)), share);
   }
-  queue.Add(std::move(rows), positions, std::make_shared<Nobody>(), QueueShare(beams.size() + 1));
   AdmissionBounds bounds{/*sequences=*/0, LoopSettings().encode_tokens, {}, 0, narrow_rows};
   size_t looked_at = 0;
   std::vector<int64_t> taken;
@@ -432,7 +433,11 @@ void BindLoopWork(py::module_& module) {
              py::arg("bytes_in_use") = 0, py::arg("wide_bytes") = 0, py::arg("anyway") = 0,
              "Tell which of these rows (beams, tokens, bytes of cache) a loop takes.");
   module.def("take_past_wide", &PyTakePastWide, py::arg("beams"), py::arg("narrow_rows"),
-             "(rows, looked at): what a full loop takes of waiting rows of so many beams.");
+             py::arg("tenants") = 1,
+             "(rows, looked at): what a full loop takes of waiting rows of so many beams, of so "
+             "many tenants in turn.");
+  module.def("undisturbed_step_ns", &UndisturbedStep_ns, py::arg("times_ns"),
+             "What a step takes by itself, of the times of some.");
   module.def("tenant_order", &PyTenantOrder, py::arg("events"),
              "Whose rows a queue hands out, in order. `events`: tenant, rows of a request, tokens "
              "of each, rows that are then taken.");

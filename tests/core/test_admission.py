@@ -74,6 +74,13 @@ def test_a_full_loop_looks_at_no_wide_rows_but_the_first() -> None:
     assert _core.take_past_wide([4] * 1000, narrow_rows=2) == ([], 1)
 
 
+def test_a_full_loop_looks_at_no_tenant_that_has_wide_rows_alone() -> None:
+    """The tenant whose wide row was passed over is not the first to have a narrow one."""
+    assert _core.take_past_wide([4, 4, 4, 4, 1, 1], narrow_rows=2, tenants=2) == ([5, 4], 3)
+    waiting = [4] * 1000 + [4] * 998 + [1, 1]
+    assert _core.take_past_wide(waiting, narrow_rows=2, tenants=1000) == ([1998, 1999], 3)
+
+
 def test_narrow_rows_that_go_past_are_encoded_within_the_budget() -> None:
     assert _core.take_rows([WIDE, *[(1, 60, 10)] * 4], rows=0, tokens=150) == [1, 2]
     assert _core.take_rows([WIDE, (1, 600, 10)], rows=0, tokens=150) == [1]

@@ -62,6 +62,18 @@ def test_what_is_not_known_or_noise_limits_nothing(times: Times) -> None:
     assert _core.loops_for([2], times, 2) == [2]
 
 
+@pytest.mark.parametrize(
+    "times",
+    [[15, 40, 15], [10, 30] * 5, [10] * 3 + [30] * 7, [6] + [10] * 9],
+    ids=["few", "half of them", "most of them", "one that ran alone"],
+)
+def test_what_lengthens_some_steps_while_they_are_measured_does_not_count(
+    times: list[float],
+) -> None:
+    """A model may be loaded on a busy server, and keeps what was measured until it is unloaded."""
+    assert _core.undisturbed_step_ns(times) == min(set(times) - {6})
+
+
 def test_steps_are_measured_when_a_model_is_loaded(engine_model: Path) -> None:
     times = _core.Translator(str(engine_model), {"decoding": "loop"}).step_times
     numbers = [loops for loops, _, _ in times]

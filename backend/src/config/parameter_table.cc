@@ -235,7 +235,10 @@ std::vector<Parameter> EngineParameters() {
        "threads as it has cores; 0 is cores / intra_threads on the CPU and 1 on a GPU.",
        "2"},
       {"intra_threads", &E::intra_threads, kModel, kThreads,
-       "CPU threads that one call or step computes with; 0 is 1.", "4"},
+       "CPU threads that one CTranslate2 call computes with; 0 is 1. A step of a decode loop "
+       "always "
+       "runs on one thread.",
+       "4"},
       {"max_batch_rows", &E::max_batch_rows, kModel, FromTo(0, 65536),
        "Most rows of one CTranslate2 call, or of one step of a decode loop, where each beam "
        "counts; a loop that is full of beam searches takes some other rows besides; "

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <list>
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
@@ -17,8 +19,9 @@
 namespace ct2triton {
 namespace {
 
-constexpr size_t kTile = 12;  // rows that our kernels multiply at a time
-constexpr size_t kLeastSteps = 2;
+constexpr size_t kTile = 12;   // rows that our kernels multiply at a time
+constexpr size_t kRounds = 2;  // a while apart: what else the machine does passes
+constexpr size_t kLeastSteps = 3;
 constexpr size_t kMostSteps = 10;
 constexpr uint64_t kEnough_ns =
     10'000'000;                // of processor time in each loop, for each number of rows
@@ -31,11 +34,22 @@ uint64_t ThreadTime_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+double Nth(std::vector<double> values, size_t n) {
+  const auto nth = values.begin() + static_cast<std::ptrdiff_t>(n);
+  std::nth_element(values.begin(), nth, values.end());
+  return *nth;
 }
+
+double Median(std::vector<double> values) {
+  const size_t middle = values.size() / 2;
+  return Nth(std::move(values), middle);
+}
+
+// Of a step, while so many loops step.
+struct Measured {
+  double one_row_ns = std::numeric_limits<double>::infinity();
+  double tile_ns = std::numeric_limits<double>::infinity();
+};
 
 // A greedy row that ends at its limit, beyond what is measured.
 CheckedRow MakeRow(const Weights& weights) {
@@ -103,7 +117,7 @@ class MeasuredLoop {
     }
   }
   void Admit(size_t rows) { loop_->Admit(std::vector<const CheckedRow*>(rows, &row_)); }
-  // The median of some steps; 0 where the rows end before.
+  // 0 where the rows end before.
   double StepTime_ns() {
     std::vector<double> times;
     uint64_t all_ns = 0;
@@ -115,7 +129,7 @@ class MeasuredLoop {
       times.push_back(static_cast<double>(step_ns));
       all_ns += step_ns;
     }
-    return Median(std::move(times));
+    return UndisturbedStep_ns(std::move(times));
   }
 
   const CheckedRow& row_;
@@ -126,8 +140,8 @@ class MeasuredLoop {
   bool failed_ = false;
 };
 
-// Throws std::system_error where the threads cannot be had.
-bool Measure(std::list<MeasuredLoop>* loops, StepTimes* times) {
+// Keeps what is shorter than before. Throws std::system_error where the threads cannot be had.
+bool Measure(std::list<MeasuredLoop>* loops, Measured* least) {
   Meeting meeting(loops->size());
   std::vector<std::thread> threads;
   threads.reserve(loops->size());
@@ -151,9 +165,8 @@ bool Measure(std::list<MeasuredLoop>* loops, StepTimes* times) {
     one_row.push_back(loop.one_row_ns());
     tile.push_back(loop.tile_ns());
   }
-  const double first_row_ns = Median(std::move(one_row));
-  const double further_ns = (Median(std::move(tile)) - first_row_ns) / (kTile - 1);
-  times->push_back({loops->size(), first_row_ns, std::max(0.0, further_ns)});
+  least->one_row_ns = std::min(least->one_row_ns, Median(std::move(one_row)));
+  least->tile_ns = std::min(least->tile_ns, Median(std::move(tile)));
   return true;
 }
 
@@ -166,15 +179,28 @@ std::set<size_t> LoopNumbers(const Cores& cores) {
 
 }  // namespace
 
+// The last steps of a loop may run alone, once the others are through: not the shortest of many.
+double UndisturbedStep_ns(std::vector<double> times_ns) {
+  const size_t quarter = (times_ns.size() - 1) / 4;
+  return Nth(std::move(times_ns), quarter);
+}
+
 StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
                        const std::function<std::unique_ptr<LoopEngine>()>& new_loop) noexcept {
   try {
     const CheckedRow row = MakeRow(weights);
+    std::map<size_t, Measured> least;
+    for (size_t round = 0; round < kRounds; ++round) {
+      for (const size_t count : LoopNumbers(cores)) {
+        std::list<MeasuredLoop> loops;
+        while (loops.size() < count) loops.emplace_back(row, new_loop());
+        if (!Measure(&loops, &least[count])) return {};
+      }
+    }
     StepTimes times;
-    for (const size_t count : LoopNumbers(cores)) {
-      std::list<MeasuredLoop> loops;
-      while (loops.size() < count) loops.emplace_back(row, new_loop());
-      if (!Measure(&loops, &times)) return {};
+    for (const auto& [count, of] : least) {
+      const double further_ns = (of.tile_ns - of.one_row_ns) / (kTile - 1);
+      times.push_back({count, of.one_row_ns, std::max(0.0, further_ns)});
     }
     return times;
   } catch (...) {  // no memory, no threads: then nothing is known
