@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the queue costs does not grow with it: counted in instructions, which no load changes."""
+"""What the queue and the scheduler cost does not grow: in instructions, which no load changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from support.native import ROOT, built_core, link
 
 OPERATIONS = 320
 pytestmark = pytest.mark.plain_process  # valgrind runs no program with AddressSanitizer
-MEASURED = ("MeasuredAppends", "MeasuredTakes", "MeasuredCalls")
+QUEUE = ("MeasuredAppends", "MeasuredTakes", "MeasuredCalls")
+SCHEDULER = ("CoreShares::Next", "CoreShares::Claim", "CoreShares::Release", "Scheduler::Wake")
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +27,21 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return to
 
 
-def _instructions(program: Path, folder: Path, waiting: int, tenants: int) -> dict[str, float]:
-    """Of each operation, with so many rows of so many tenants waiting."""
+def _instructions(
+    program: Path,
+    counts: Path,
+    names: tuple[str, ...],
+    waiting: int,
+    tenants: int = 1,
+    threads: int = 0,
+    models: int = 1,
+) -> dict[str, float]:
+    """Of each function, for an operation, with so many rows of so many tenants waiting."""
     valgrind = debian_command("valgrind")
-    counts = folder / f"callgrind.{waiting}.{tenants}"
     subprocess.run(
         [
             *(str(valgrind), "--tool=callgrind", f"--callgrind-out-file={counts}"),
-            *(str(program), str(waiting), str(tenants), str(OPERATIONS), "0", "1"),
+            *map(str, (program, waiting, tenants, OPERATIONS, threads, models)),
         ],
         check=True,
         capture_output=True,
@@ -45,17 +53,31 @@ def _instructions(program: Path, folder: Path, waiting: int, tenants: int) -> di
         text=True,
     ).stdout
     found = {}
-    for name in MEASURED:
-        line = re.search(rf"^\s*([\d,]+) .*{name}", listing, re.MULTILINE)
+    for name in names:
+        line = re.search(rf"^\s*([\d,]+) .*{name}\b", listing, re.MULTILINE)
         assert line is not None, f"{name} is not among the functions that ran"
         found[name] = int(line[1].replace(",", "")) / OPERATIONS
     return found
 
 
+@pytest.fixture(scope="module")
+def one(program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    """What an operation takes while one row waits."""
+    return _instructions(program, tmp_path_factory.mktemp("one") / "counts", QUEUE, waiting=1)
+
+
 @pytest.mark.parametrize(("waiting", "tenants"), [(100_000, 1), (2_000, 1_000)])
 def test_an_append_and_a_claim_cost_the_same_whatever_waits(
-    program: Path, tmp_path: Path, waiting: int, tenants: int
+    program: Path, tmp_path: Path, one: dict[str, float], waiting: int, tenants: int
 ) -> None:
-    one = _instructions(program, tmp_path, 1, 1)
-    many = _instructions(program, tmp_path, waiting, tenants)
-    assert {name: many[name] / one[name] for name in MEASURED if many[name] > 3 * one[name]} == {}
+    many = _instructions(program, tmp_path / "counts", QUEUE, waiting, tenants)
+    assert {name: many[name] / one[name] for name in QUEUE if many[name] > 3 * one[name]} == {}
+
+
+def test_a_claim_of_the_scheduler_costs_the_same_with_one_model_and_with_fifty(
+    program: Path, tmp_path: Path
+) -> None:
+    """Of one thread, so that as many models run a task at a time."""
+    few = _instructions(program, tmp_path / "few", SCHEDULER, waiting=1, threads=1)
+    many = _instructions(program, tmp_path / "many", SCHEDULER, 2_000, threads=1, models=50)
+    assert {name: many[name] / few[name] for name in SCHEDULER if many[name] > 3 * few[name]} == {}

@@ -2,7 +2,7 @@
 //
 // What the queue and the scheduler cost by themselves, without a model: processor time of an
 // append, of a row taken for a loop or for a call, and of a claim, with so many rows waiting.
-// tests/core/test_queue_costs.py counts its instructions.
+// tests/core/test_queue_costs.py counts its instructions, benchmarks/measure_queue.py its times.
 //
 // queue_costs <waiting rows> <tenants> <operations> <threads> <models>
 #include <sys/resource.h>
@@ -152,17 +152,32 @@ void MeasureQueue(size_t waiting, size_t operations) {
               static_cast<size_t>(call_ns / count));
 }
 
+uint64_t ProcessTime_ns() { return Now_ns(CLOCK_PROCESS_CPUTIME_ID); }
+
+// The claims that are to be, of all models.
+struct Claims {
+  std::atomic<int64_t> left;
+  std::atomic<uint64_t> end_ns{0};  // when none was left
+};
+
 // Takes a row at each claim, and hands another one over.
 class Model : public Workload {
  public:
-  Model(Scheduler* scheduler, size_t waiting, size_t lanes, std::atomic<int64_t>* left)
-      : scheduler_(*scheduler), queue_([this] { scheduler_.Wake(this); }), left_(*left) {
+  Model(Scheduler* scheduler, size_t waiting, size_t lanes, Claims* claims)
+      : scheduler_(*scheduler),
+        queue_([this] {
+          if (started_) scheduler_.Wake(this);
+        }),
+        claims_(*claims) {
     for (size_t lane = 0; lane < lanes; ++lane) free_.push_back(static_cast<int>(lane));
     lanes_ = lanes;
     scheduler_.Add(this, this);
     waiting_ = waiting;
   }
-  ~Model() override { scheduler_.Drain(this); }
+  ~Model() override {
+    Empty();
+    scheduler_.Drain(this);
+  }
 
   void Fill() { ::Fill(&queue_, waiting_); }
   void Start() {
@@ -170,15 +185,17 @@ class Model : public Workload {
     scheduler_.Wake(this);
   }
   int Next(size_t lanes, bool spare) const noexcept override {
-    if (!started_ || queue_.size() == 0 || free_.empty()) return -1;
+    if (!started_ || claims_.left <= 0 || queue_.size() == 0 || free_.empty()) return -1;
     return lanes_ - free_.size() >= lanes && !spare ? -1 : free_.back();
   }
   void Claim(int, size_t) noexcept override { free_.pop_back(); }
   void Run(int) noexcept override {
     std::vector<Job> jobs;
-    const bool goes_on = left_-- > 0;
+    const int64_t left = claims_.left--;
     MeasuredTakes(&queue_, 1, &jobs);
-    if (goes_on) Request(1).AddTo(&queue_);
+    if (left > 0) Request(1).AddTo(&queue_);
+    if (left == 1) claims_.end_ns = ProcessTime_ns();
+    if (claims_.left <= 0) Empty();
     for (Job& job : jobs) FailJob(&job, CancelledWhileWaiting());
   }
   void Release(int piece) noexcept override { free_.push_back(piece); }
@@ -186,41 +203,36 @@ class Model : public Workload {
   size_t cores_per_task() const noexcept override { return 1; }
 
  private:
+  void Empty() noexcept {
+    while (queue_.size() > 0) queue_.FailFirst(CancelledWhileWaiting());
+  }
+
   Scheduler& scheduler_;
   RowQueue queue_;
-  std::atomic<int64_t>& left_;
+  Claims& claims_;
   std::vector<int> free_;
   size_t lanes_ = 0;
   size_t waiting_ = 0;
   std::atomic<bool> started_{false};
 };
 
-uint64_t ProcessTime_ns() { return Now_ns(CLOCK_PROCESS_CPUTIME_ID); }
-
 // All threads claim; each model keeps `waiting` rows until so many claims have been.
 void MeasureScheduler(size_t waiting, size_t operations, size_t threads, size_t count) {
   Scheduler scheduler(threads);
-  std::atomic<int64_t> left{static_cast<int64_t>(operations)};
-  uint64_t start_ns = 0, end_ns = 0;
-  {
-    std::vector<std::unique_ptr<Model>> models;
-    for (size_t i = 0; i < count; ++i) {
-      models.push_back(
-          std::make_unique<Model>(&scheduler, (waiting + count - 1) / count, threads, &left));
-    }
-    for (auto& model : models) model->Fill();
-    start_ns = ProcessTime_ns();
-    for (auto& model : models) model->Start();
-    const int64_t first = left;
-    while (left > 0) {
-      const timespec pause{0, 1'000'000};
-      nanosleep(&pause, nullptr);
-    }
-    end_ns = ProcessTime_ns();
-    operations = static_cast<size_t>(first);
+  Claims claims{static_cast<int64_t>(operations)};
+  std::vector<std::unique_ptr<Model>> models;
+  for (size_t i = 0; i < count; ++i) {
+    models.push_back(
+        std::make_unique<Model>(&scheduler, (waiting + count - 1) / count, threads, &claims));
   }
-  std::printf("\"claim_ns\": %zu",
-              operations == 0 ? 0 : static_cast<size_t>((end_ns - start_ns) / operations));
+  for (auto& model : models) model->Fill();
+  const uint64_t start_ns = ProcessTime_ns();
+  for (auto& model : models) model->Start();
+  while (claims.end_ns == 0) {
+    const timespec pause{0, 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+  std::printf("\"claim_ns\": %zu", static_cast<size_t>((claims.end_ns - start_ns) / operations));
 }
 
 }  // namespace
@@ -235,10 +247,11 @@ int main(int count, char** arguments) {
     return static_cast<size_t>(std::strtoull(arguments[i], nullptr, 10));
   };
   tenants = std::max<size_t>(1, number(2));
+  const size_t operations = std::max<size_t>(1, number(3));
   std::printf("{");
-  MeasureQueue(number(1), number(3));
+  MeasureQueue(number(1), operations);
   if (number(4) > 0) {
-    MeasureScheduler(number(1), number(3), number(4), number(5));
+    MeasureScheduler(number(1), operations, number(4), number(5));
   } else {
     std::printf("\"claim_ns\": 0");
   }
