@@ -37,8 +37,8 @@ def test_what_ends_a_server_is_said_where_others_reach_it(
 
 
 def test_the_page_has_each_defect() -> None:
-    """Beside the name of the release stands its version."""
+    """Beside the version stands the container that has it."""
     rows = PAGE.read_text()
     for defect in DEFECTS:
         version = ".".join(map(str, defect.fixed_in))
-        assert re.search(rf"\| {defect.release} \| {version} \|.*{defect.port}", rows, re.I)
+        assert re.search(rf"\| {version} \| {defect.release} \|.*{defect.port}", rows, re.I)
