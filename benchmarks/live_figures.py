@@ -39,6 +39,7 @@ FIGURES = (
     "superseded %",
     "chrF shown",
     "finals equal %",
+    "flagged %",
 )
 
 
@@ -155,6 +156,7 @@ def figures(replay: Replay, lines: Sequence[Line]) -> dict[str, float]:
         100 * superseded / requests,
         _chrf([line.seen[-1].caption.shown for line in lines], [line.reference for line in lines]),
         100 * fmean(line.seen[-1].caption.transcript == line.reference for line in lines),
+        100 * sum(counts.flagged_guesses for counts in replay.counts) / guesses,
     )
     return dict(zip(FIGURES, values, strict=True))
 

@@ -53,6 +53,10 @@ class Retranslation:
         words = split_words(guess.text)
         return Shown("", join_words(words[: max(0, len(words) - self._mask)]))
 
+    def held(self, guess: Guess) -> Shown:
+        """Show it all the same: nothing is settled."""
+        return self.take(guess)
+
     def completion(self, final: Guess) -> None:
         """Let the final take the place of all that was shown."""
 

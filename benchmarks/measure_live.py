@@ -69,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--newest", action="store_true", help="translate all of an update, settled or not")
     add("--min-words", type=count, default=1, metavar="N", help="(default: %(default)s)")
     add("--min-interval-ms", type=float, default=300.0, help="(default: %(default)s)")
+    add("--quality", action="store_true", help="have the server judge translations")
     add("--seed", type=int, default=1, help="(default: %(default)s)")
     add("--updates", type=Path, metavar="FILE", help="recorded updates, a JSON object a line")
     add("--url", help="a server that runs (default: one of its own, with the demo model)")
@@ -155,6 +156,7 @@ async def _replay_all(
         min_words=args.min_words,
         min_interval_ms=args.min_interval_ms,
         source="newest" if args.newest else "agreement",
+        quality=args.quality,
     )
     replays = []
     async with TranslationClient(url, args.name, repository=repository) as client:

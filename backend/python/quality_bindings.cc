@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,12 +55,20 @@ void BindQuality(py::module_& module) {
       .def(
           "judge",
           [](const Judge& judge, const std::string& source, const std::string& target,
-             const std::string& language, std::optional<double> score) {
-            return Describe(judge.Of({source, target, language, score}));
+             const std::string& language, std::optional<double> score,
+             const std::string& source_language) {
+            return Describe(judge.Of({source, target, language, score, source_language}));
           },
           py::arg("source"), py::arg("target"), py::arg("language") = "",
-          py::arg("score") = std::nullopt);
+          py::arg("score") = std::nullopt, py::arg("source_language") = "");
   module.def("quality_length", &LengthRatio, py::arg("source"), py::arg("target"));
+  module.def(
+      "quality_copied",
+      [](const std::string& source, const std::string& target,
+         const std::map<std::string, double>& of_target) {
+        return CopiedShare(ReadText(source), ReadText(target), of_target);
+      },
+      py::arg("source"), py::arg("target"), py::arg("of_target") = std::map<std::string, double>());
   module.def(
       "quality_words",
       [](const std::string& text) {

@@ -27,6 +27,7 @@ from ct2_triton.serve import ServerOptions, TritonServer
 
 FLAGS = ("repeats", "uncovered", "invented", "values", "copied", "language", "length", "unsure")
 TARGETS = ("deu", "fra", "spa", "ita", "por", "nld")
+VALUE_KINDS = ("number_", "value_")  # of faults; the latter are URLs, addresses, placeholders
 Flags = set[str]
 
 
@@ -38,7 +39,7 @@ class Judge:
 
     def flags(self, source: str, text: str, target: str) -> Flags:
         """What is raised for a translation into a language of `TARGETS`."""
-        return set(self._judge.judge(source, text, f"{target}_Latn")["flags"])
+        return set(self._judge.judge(source, text, f"{target}_Latn", None, "eng_Latn")["flags"])
 
 
 def served(
@@ -62,22 +63,28 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def measure_faults(judge: Judge, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print precision and recall of each flag."""
+def measure_faults(judge: Judge, rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Print precision and recall of each flag, and return the recall; `values` by kind, too."""
     right, raised, wanted, met = (Counter[str]() for _ in range(4))
     clean = []
     for row in rows:
         found = judge.flags(row["source"], row["translation"], row["target"])
         raised.update(found)
         right.update(found & {*row["flags"], *row["may"]})
-        wanted.update(row["flags"])
-        met.update(found & {*row["flags"]})
+        names = [*row["flags"]]
+        if "values" in names and row["kind"].startswith(VALUE_KINDS):
+            names.append(f"values: {row['kind'].split('_')[0]}")
+        wanted.update(names)
+        met.update(name for name in names if name.split(":")[0] in found)
         if row["kind"].startswith("clean"):
             clean.append(found)
-    for flag in FLAGS:
+    for flag in (*FLAGS, *sorted(wanted.keys() - set(FLAGS))):
         recall, precision = share(met[flag], wanted[flag]), share(right[flag], raised[flag])
-        print(f"{flag:9} recall {recall} of {wanted[flag]}, precision {precision}")
+        print(f"{flag:14} recall {recall} of {wanted[flag]}, precision {precision}")
     report("held-out outputs that are clean", clean)
+    return {flag: met[flag] / count for flag, count in wanted.items()} | {
+        "clean": sum(map(bool, clean)) / max(1, len(clean))
+    }
 
 
 def measure_clean(judge: Judge, client: SyncTranslationClient, count: int, seed: int) -> None:

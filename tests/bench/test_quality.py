@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.test_command import bench
-from ct2_triton.bench.quality import verdict_table
+from ct2_triton.bench.quality import scored_language, scores, verdict_table
 from ct2_triton.client import Hypothesis, Translation, Verdict
+from ct2_triton.prepared_model import Language
 
 LINES = ["The ticket office opens at 5:45.", "Goal goal goal goal goal goal 77 goal!"]
 
@@ -45,6 +46,18 @@ def test_flags_are_counted() -> None:
         ["unsure", "0", "0.00 %", "2"],
         ["values", "2", "66.67 %", ""],
     ]
+
+
+@pytest.mark.parametrize(
+    ("code", "tokenizer"),
+    [("zho_Hans", "zh"), ("zh", "zh"), ("jpn_Jpan", "ja"), ("ko_KR", "ko"), ("deu_Latn", "13a")],
+)
+def test_words_are_cut_as_the_language_needs_it(code: str, tokenizer: str) -> None:
+    language = Language(code)
+    text = ["他昨天买了三本书。"]
+    *_, (_, _, how) = scores(text, text, scored_language(language))
+    assert f"|tok:{tokenizer}" in how or (tokenizer in {"ja", "ko"} and "|tok:char" in how)
+    assert scored_language(None) == ""
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,11 @@ STATISTICS = {
     "languages": {
         "de": {
             "words": {"der": 0.03, "das": 0.02, "ist": 0.02, "in": 0.01},
-            "length": [-0.4, 0.4],
-            "least_score": -1.5,
+            "from": {"en": {"length": [-0.4, 0.4], "least_score": -1.5}},
         },
         "fr": {"words": {"le": 0.03, "est": 0.02, "de": 0.03, "in": 0.0005}},
+        "da": {"words": {"jeg": 0.03, "og": 0.02}, "from": {"nb": {"copied": 1.2}}},
+        "es": {"words": {"la": 0.03, "de": 0.04, "los": 0.02, "real": 0.001}},
     },
 }
 JUDGE = _core.Judge(json.dumps(STATISTICS))
@@ -37,7 +38,7 @@ def flags(source: str, target: str, *args: Any, judge: Any = JUDGE) -> list[str]
 
 
 def test_a_good_translation_has_no_flag() -> None:
-    verdict = JUDGE.judge(SOURCE, GERMAN, "de", -0.2)
+    verdict = JUDGE.judge(SOURCE, GERMAN, "de", -0.2, "en")
     assert verdict["flags"] == []
     assert verdict["not_computed"] == ["uncovered", "invented"]
     assert set(verdict["doubts"]) == set(FLAGS) - {"uncovered", "invented"}
@@ -58,6 +59,7 @@ def test_a_good_translation_has_no_flag() -> None:
         ("Go go go", "Los los los los los los los los los los los los", True),
         ("one train one train one train one train", "ein Zug " * 4, False),
         ("快快", "快快快快快快快快", True),
+        ("hahahahaha that is funny", "哈哈哈哈哈很好笑", False),
     ],
 )
 def test_loops_that_the_source_does_not_explain(source: str, target: str, looped: bool) -> None:
@@ -84,9 +86,62 @@ def test_loops_that_the_source_does_not_explain(source: str, target: str, looped
         ("Hi %s", "Hallo", True),
         ("9" * 400, "9" * 400, False),
         ("9" * 400, "8" * 400, True),
+        ("{name}'s team", "Das Team von {name}", False),
+        ("See https://a.example for more", "详情请访问https://a.example。", False),
+        ("See “https://a.example” (now)", "Siehe „https://a.example“ jetzt", False),
+        ("see example.com/a_(b).", "siehe example.com/a_(b)!", False),
+        ("see example.com/live/4", "siehe example.com/life/4", True),
+        ("<b>Hello</b> world", "<b>Hallo</b> Welt", False),
+        ("<b>Hello</b> world", "Hallo Welt", True),
+        ("the <your name> field", "das Feld <Ihr Name>", False),
+        ("write to <me@a.example>", "schreib an <me@a.example>", False),
+        ("Hi <x id=4/> you", "Hallo du", True),
+        ("Hi {{name}}", "Hallo {{ name }}", False),
+        ("Hi {{ name }}", "Hallo", True),
+        ("Hi ${name}", "Hallo", True),
+        ("Hi [[name]]", "Hallo", True),
+        ("%(name)s and %(id)s", "%(name)s und %(id)s", False),
+        ("%(id)s people", "Leute", True),
+        ("Hi %NAME%", "Hallo", True),
+        ("Hi __NAME__ there", "Hallo", True),
+        ("5% and 6%d", "5 % und 6 % d", False),
     ],
 )
 def test_values_are_kept(source: str, target: str, wrong: bool) -> None:
+    assert ("values" in flags(source, target)) == wrong
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "wrong"),
+    [
+        ("In 2024 500 people came", "2024 kamen 500 Leute", False),
+        ("100,000 people", "1,00,000 लोग", False),
+        ("12,34,567 people", "1234567 Leute", False),
+        ("10 000 people", "10,000 Leute", False),
+        ("10 000 people", "10.001 Leute", True),
+        ("10 000 people", "Leute", True),
+        ("10 million people", "1000万人", False),
+        ("10 million people", "2000万人", True),
+        ("10 million people", "20 Millionen Leute", True),
+        ("3.5 million people", "350万人", False),
+        ("3.5 million people", "3,5 miljoonaa", False),
+        ("120 million people", "1億2000万人", False),
+        ("10,000 people", "1万人", False),
+        ("one billion people", "1000000000 Menschen", False),
+        ("twenty-five people", "25 Personen", False),
+        ("two hundred people", "200 Personen", False),
+        ("the 19th century", "le XIXe siècle", False),
+        ("the nineteenth century", "das 19. Jahrhundert", False),
+        ("the 19th century", "le XXe siècle", True),
+        ("5 goals", "17 Tore", True),
+        ("12 goals", "24 Tore", True),
+        ("at 5 pm", "um 17 Uhr", False),
+        ("at 5:45", "17.45 Uhr", False),
+        ("open at 12:30 am", "offen um 0:30 Uhr", False),
+        ("for 5.45 dollars", "für 17,45 Dollar", True),
+    ],
+)
+def test_numbers_in_other_forms(source: str, target: str, wrong: bool) -> None:
     assert ("values" in flags(source, target)) == wrong
 
 
@@ -118,6 +173,48 @@ def test_words_that_the_target_has_too_are_not_copied() -> None:
     assert flags(source, target, "de") == []
 
 
+def test_close_languages_share_their_words() -> None:
+    norwegian = "jeg kan ikke komme i morgen fordi toget er forsinket"
+    danish = "jeg kan ikke komme i morgen, fordi toget er forsinket"
+    assert flags(norwegian, danish, "da", None, "nb") == []
+    assert flags(norwegian, danish, "da", None, "sv") == ["copied"]
+    assert _core.quality_copied("eins zwei drei vier", "drei vier fünf sechs") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("Los Angeles", "Los Angeles"),
+        ("Real Sociedad de La Coruña", "Real Sociedad de La Coruña"),
+        ("Go!", "Los!"),
+        ("Go, go!", "Los, los!"),
+    ],
+)
+def test_names_are_of_no_language(source: str, target: str) -> None:
+    assert flags(source, target, "de") == []
+
+
+@pytest.mark.parametrize("target", ["", " ", ".", "…"])
+def test_words_that_became_nothing(target: str) -> None:
+    for judge in (JUDGE, _core.Judge()):
+        assert flags("Hello world", target, judge=judge) == ["length"]
+    assert flags("…", target) == []
+
+
+def test_lengths_and_scores_are_of_a_pair() -> None:
+    source, target = "她昨天买了三本书", "Sie hat gestern drei Bücher gekauft."
+    assert flags(source, target, "de", -9.0, "zh") == []
+    missing = JUDGE.judge(source, target, "de", -9.0, "zh")["not_computed"]
+    assert {"length", "unsure"} <= set(missing)
+
+
+def test_of_long_texts_the_beginning_is_judged() -> None:
+    text = "eins zwei drei vier fünf sechs " * 3000
+    verdict = JUDGE.judge(text, text + "der der der der der der", "de", -9.0, "en")
+    assert verdict["flags"] == ["unsure"]
+    assert {"values", "copied", "language"} <= set(verdict["not_computed"])
+
+
 def test_another_language() -> None:
     french = "Le train de cinq heures est parti."
     assert flags(SOURCE, french, "de") == ["language"]
@@ -128,19 +225,19 @@ def test_another_language() -> None:
 
 
 def test_lengths_and_scores_outside_the_usual() -> None:
-    assert flags(SOURCE, "Zug.", "de") == ["length"]
-    assert flags(SOURCE, GERMAN + " Und vieles mehr, was niemand hören will.", "de") == ["length"]
-    assert flags(SOURCE, GERMAN, "de", -1.6) == ["unsure"]
-    assert flags(SOURCE, GERMAN, "de", math.nan) == ["unsure"]
-    assert flags(SOURCE, GERMAN, "de", -math.inf) == ["unsure"]
-    assert "unsure" in JUDGE.judge(SOURCE, GERMAN, "de")["not_computed"]
+    more = GERMAN + " Und vieles mehr, was niemand hören will."
+    assert flags(SOURCE, "Zug.", "de", None, "en") == ["length"]
+    assert flags(SOURCE, more, "de", None, "en") == ["length"]
+    for score in (-1.6, math.nan, -math.inf):
+        assert flags(SOURCE, GERMAN, "de", score, "en") == ["unsure"]
+    assert "unsure" in JUDGE.judge(SOURCE, GERMAN, "de", None, "en")["not_computed"]
     assert _core.quality_length("ab cd", "ab  cd") == 0
 
 
 @pytest.mark.parametrize("target", [GERMAN, SOURCE, "der " * 9, "Zug", "", "99", "\0", "\ud7ff"])
 def test_the_quality_is_below_half_exactly_where_a_flag_is_raised(target: str) -> None:
     for judge in (JUDGE, _core.Judge()):
-        verdict = judge.judge(SOURCE, target, "de", -0.1)
+        verdict = judge.judge(SOURCE, target, "de", -0.1, "en")
         assert (verdict["quality"] < 0.5) == bool(verdict["flags"])
         assert 0 <= verdict["quality"] <= 1
         missing = verdict["not_computed"]
@@ -161,16 +258,33 @@ def test_without_statistics_three_flags_are_computed() -> None:
         ({"least_number": 1.5}, 'least_number: the value "1.5" is not allowed'),
         ({"languages": []}, 'languages: the value "[]" is not allowed; give an object'),
         ({"languages": {"de": 1}}, 'languages."de": the value "1" is not allowed'),
-        ({"languages": {"de": {"score": 1}}}, "; known are words, length, least_score"),
+        ({"languages": {"de": {"score": 1}}}, "; known are words, from"),
+        (
+            {"languages": {"de": {"from": {"en": {"x": 1}}}}},
+            "; known are length, least_score, copied",
+        ),
+        ({"languages": {"de": {"from": {"en": {"copied": 0}}}}}, "give a number from 0.01"),
         ({"languages": {"de": {"words": {"der": 2}}}}, "give a share above 0, at most 1"),
         ({"languages": {"de": {"words": {"der": 0}}}}, "give a share above 0, at most 1"),
         ({"languages": {"de": {"words": {"der": "x"}}}}, "give a share above 0, at most 1"),
-        ({"languages": {"de": {"length": [0.5, -0.5]}}}, "the lower bound first"),
-        ({"languages": {"de": {"length": [0.5]}}}, "two numbers from -20 to 20"),
-        ({"languages": {"de": {"least_score": 1}}}, "give a number from -1000 to -0.001"),
-        ({"languages": {"de": {"least_score": None}}}, 'least_score: the value "null"'),
-        ({"languages": {"de": {"least_score": math.nan}}}, "quality.json: no JSON: "),
-        ({"languages": {"de": {"least_score": -math.inf}}}, "quality.json: no JSON: "),
+        ({"languages": {"de": {"from": {"en": {"length": [0.5, -0.5]}}}}}, "the lower bound first"),
+        ({"languages": {"de": {"from": {"en": {"length": [0.5]}}}}}, "two numbers from -20 to 20"),
+        (
+            {"languages": {"de": {"from": {"en": {"least_score": 1}}}}},
+            "give a number from -1000 to -0.001",
+        ),
+        (
+            {"languages": {"de": {"from": {"en": {"least_score": None}}}}},
+            'least_score: the value "null"',
+        ),
+        (
+            {"languages": {"de": {"from": {"en": {"least_score": math.nan}}}}},
+            "quality.json: no JSON: ",
+        ),
+        (
+            {"languages": {"de": {"from": {"en": {"least_score": -math.inf}}}}},
+            "quality.json: no JSON: ",
+        ),
     ],
 )
 def test_statistics_that_are_refused(change: dict[str, Any], said: str) -> None:

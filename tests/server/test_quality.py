@@ -31,10 +31,12 @@ STATISTICS = {
     "languages": {
         "deu_Latn": {
             "words": {"der": 0.03, "die": 0.03, "um": 0.02, "und": 0.03},
-            "length": [-0.7, 0.9],
-            "least_score": -1.0,
+            "from": {"eng_Latn": {"length": [-0.7, 0.9], "least_score": -1.0}},
         },
-        "fra_Latn": {"words": {"le": 0.03, "la": 0.03, "à": 0.02, "et": 0.03}, "length": [3, 4]},
+        "fra_Latn": {
+            "words": {"le": 0.03, "la": 0.03, "à": 0.02, "et": 0.03},
+            "from": {"eng_Latn": {"length": [3, 4]}},
+        },
     },
 }
 JUDGE = _core.Judge(json.dumps(STATISTICS))
@@ -77,7 +79,7 @@ def test_texts_are_judged_for_each_language(connection: Connection) -> None:
     got = ask(connection, [GOOD])
     for i, code in enumerate(("deu_Latn", "fra_Latn")):
         text, score = got["text_output"][0][i], got["score"][0][i]
-        judged = JUDGE.judge(GOOD, text, code, score)
+        judged = JUDGE.judge(GOOD, text, code, score, "eng_Latn")
         assert got["quality"][0][i] == pytest.approx(judged["quality"])
         assert got["quality_flags"][0][i] == judged["json"]
     assert json.loads(got["quality_flags"][0][0]) == [NOT_COMPUTED]
@@ -101,15 +103,31 @@ def test_sentences_that_repeat_each_other(connection: Connection) -> None:
     assert "repeats" in json.loads(got["quality_flags"][0][0])
 
 
-def test_ids_are_judged_by_the_text_of_their_tokens(
-    repository: Path, connection: Connection
-) -> None:
+def rows_of(repository: Path, texts: list[str]) -> tuple[list[list[int]], list[list[int]]]:
+    """Ids of texts, to be translated into German, and their prefixes."""
     tokenizer = find_tokenizer("demo", repository=repository)
-    texts = [GOOD, "Gate C19 closes in 6 minutes!"]
     rules, source = tokenizer.rules, tokenizer.source("en")
     (target,) = tokenizer.targets("de")
     sources = [rules.input_ids(tokenizer.encode(text).ids, source, target) for text in texts]
-    prefixes = [list(rules.target_prefix(target))] * 2
+    return sources, [list(rules.target_prefix(target))] * len(texts)
+
+
+def test_a_draft_changes_no_verdict(repository: Path, connection: Connection) -> None:
+    sources, prefixes = rows_of(repository, [GOOD])
+    names = ["OUTPUT_IDS", "DRAFT_TOKENS_KEPT", "QUALITY", "QUALITY_FLAGS"]
+    plain = connection.infer("demo", sources, prefixes, outputs=names, quality=True)
+    draft = {"DRAFT_IDS": plain["OUTPUT_IDS"][:, 1:].tolist()}
+    again = connection.infer("demo", sources, prefixes, outputs=names, quality=True, more=draft)
+    assert again["DRAFT_TOKENS_KEPT"].item() > 0
+    assert again["QUALITY_FLAGS"].item() == plain["QUALITY_FLAGS"].item()
+    assert again["QUALITY"].item() == pytest.approx(plain["QUALITY"].item(), abs=0.05)
+
+
+def test_ids_are_judged_by_the_text_of_their_tokens(
+    repository: Path, connection: Connection
+) -> None:
+    texts = [GOOD, "Gate C19 closes in 6 minutes!"]
+    sources, prefixes = rows_of(repository, texts)
     names = ["SCORES", "QUALITY", "QUALITY_FLAGS"]
     got = connection.infer("demo", padded(sources), prefixes, outputs=names, quality=True)
     by_text = ask(connection, texts)
@@ -136,8 +154,18 @@ def test_nobody_asks(connection: Connection) -> None:
     assert wanted.keys() == {"text_output"}
 
 
-def test_the_score_is_no_mean_with_another_length_penalty(connection: Connection) -> None:
-    got = ask(connection, GOOD, length_penalty=0.5)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"length_penalty": 0.5},
+        {"repetition_penalty": 1.2},
+        {"beam_size": 2, "coverage_penalty": 0.2},  # runs as a call of CTranslate2
+    ],
+)
+def test_the_score_is_no_mean_with_penalties(
+    connection: Connection, options: dict[str, Any]
+) -> None:
+    got = ask(connection, GOOD, **options)
     [*_, missing] = json.loads(got["quality_flags"][0][0])
     assert missing == {"not_computed": ["uncovered", "invented", "unsure"]}
 

@@ -25,6 +25,16 @@ const std::string& TargetIds::Of(const std::vector<int64_t>& source,
   return only;
 }
 
+const std::string& TargetIds::SourceOf(const std::vector<int64_t>& source) const {
+  constexpr size_t kPlaces = 2;  // at each end: the end token may stand behind the language
+  for (size_t i = 0; i < source.size() && !of_source.empty(); ++i) {
+    if (i == kPlaces) i = std::max(i, source.size() - kPlaces);
+    const auto known = of_source.find(source[i]);
+    if (known != of_source.end()) return known->second;
+  }
+  return only_source;
+}
+
 ModelFileConfig ParseModelFileConfig(std::string_view json) {
   ModelFileConfig config;
   try {
@@ -107,12 +117,18 @@ std::string DescribeOrigin(std::string_view json) {
 TargetIds ParseTargetIds(std::string_view json) {
   TargetIds targets;
   size_t count = 0;
+  size_t sources = 0;
   try {
     const auto root = nlohmann::json::parse(json);
     for (const auto& language : root.at("languages")) {
       const auto code = language.at("code").get<std::string>();
       const auto prefix = language.at("target_prefix_ids").get<std::vector<int64_t>>();
       const auto source = language.at("target_source_ids").get<std::vector<int64_t>>();
+      if (language.value("source", false)) {
+        const auto ids = language.value("source_ids", std::vector<int64_t>());
+        targets.only_source = ++sources == 1 ? code : "";
+        if (ids.size() == 1) targets.of_source.emplace(ids.front(), code);
+      }
       if (!language.at("target").get<bool>()) continue;
       targets.only = ++count == 1 ? code : "";
       if (!prefix.empty()) targets.in_prefix.emplace(prefix.front(), code);

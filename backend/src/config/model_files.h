@@ -41,17 +41,22 @@ std::map<std::string, std::string> ParseManifestProofs(std::string_view json);
 // prepared model says. Throws Error(kInvalidArgument) where it does not say it.
 std::string DescribeOrigin(std::string_view json);
 
-// The ids that name the target language of a row, by the language's own code: the first of those
-// that begin TARGET_PREFIX, or else the one that stands in the source.
+// The ids that name the languages of a row, by the language's own code. Of the target: the first of
+// those that begin TARGET_PREFIX, or else the one that stands in the source.
 struct TargetIds {
   std::string only;  // where the model has one language, and no ids name it
   std::map<int64_t, std::string> in_prefix;
   std::map<int64_t, std::string> in_source;
 
+  std::string only_source;  // the same of the source's
+  std::map<int64_t, std::string> of_source;
+
   bool empty() const { return only.empty() && in_prefix.empty() && in_source.empty(); }
   // The code of a row's target language; empty where it has none of them.
   const std::string& Of(const std::vector<int64_t>& source,
                         const std::vector<int64_t>& prefix) const;
+  // That of its source language, whose id begins or ends the source.
+  const std::string& SourceOf(const std::vector<int64_t>& source) const;
 };
 
 // From tokenizer/languages.json of a prepared model. Throws Error(kInvalidArgument).

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include "quality/loops.h"
@@ -17,8 +18,23 @@ constexpr double kCopiedShare = 0.7;  // of the source's words
 constexpr size_t kFewestWords = 3;    // that tell whether a source was copied
 constexpr double kRareShare = 1e-4;   // of a word that is not listed
 constexpr double kDecisive = 3;       // another language is e^3 times as likely
+constexpr size_t kDecisiveWords = 2;  // that tell it apart
 
 const QualityStatistics::Language kNoLanguage;
+const QualityStatistics::Pair kNoPair;
+
+template <class Map>
+const typename Map::mapped_type& Find(const Map& map, std::string_view code,
+                                      const typename Map::mapped_type& otherwise) {
+  const auto found = map.find(std::string(code));
+  return found == map.end() ? otherwise : found->second;
+}
+
+std::set<std::string_view> TextsOf(const std::vector<Word>& words) {
+  std::set<std::string_view> texts;
+  for (const Word& word : words) texts.insert(word.text);
+  return texts;
+}
 
 // The words that a translation changes: no numbers, no names, and none that its language has, too.
 // A word of capitals may be a name where others have small letters.
@@ -34,29 +50,35 @@ std::vector<const Word*> Translatable(const std::vector<Word>& words,
   return found;
 }
 
-double CopiedDoubt(const std::vector<Word>& source, const std::vector<Word>& target,
-                   const std::map<std::string, double>& of_target) {
-  const auto words = Translatable(source, of_target);
-  if (words.size() < kFewestWords) return 0;
-  std::set<std::string_view> found;
-  for (const Word& word : target) found.insert(word.text);
-  const auto copied = std::count_if(words.begin(), words.end(),
-                                    [&](const Word* word) { return found.count(word->text) > 0; });
-  return static_cast<double>(copied) / static_cast<double>(words.size()) / kCopiedShare;
+double Ratio(size_t source, size_t target) {
+  return std::log((static_cast<double>(target) + kAddedLength) /
+                  (static_cast<double>(source) + kAddedLength));
 }
 
-// 1 at both bounds.
-double LengthDoubt(const Judged& judged, const std::pair<double, double>& bounds) {
-  const double middle = (bounds.first + bounds.second) / 2;
-  const double ratio = LengthRatio(judged.source, judged.target);
-  return std::abs(ratio - middle) / (bounds.second - middle);
+// 1 at both bounds; the largest doubt where nothing came of words.
+std::optional<double> LengthDoubt(const ReadText& source, const ReadText& target,
+                                  const QualityStatistics::Pair& pair) {
+  const bool nothing = target.words.empty() && target.values.names.empty();
+  if (nothing && !source.words.empty()) return std::numeric_limits<double>::infinity();
+  if (!pair.length) return std::nullopt;
+  const double middle = (pair.length->first + pair.length->second) / 2;
+  return std::abs(Ratio(source.visible, target.visible) - middle) / (pair.length->second - middle);
 }
 
 }  // namespace
 
 double LengthRatio(std::string_view source, std::string_view target) {
-  return std::log((static_cast<double>(VisibleLength(target)) + kAddedLength) /
-                  (static_cast<double>(VisibleLength(source)) + kAddedLength));
+  return Ratio(VisibleLength(source), VisibleLength(target));
+}
+
+double CopiedShare(const ReadText& source, const ReadText& target,
+                   const std::map<std::string, double>& of_target) {
+  const auto words = Translatable(source.words, of_target);
+  if (words.size() < kFewestWords) return 0;
+  const std::set<std::string_view> found = TextsOf(target.words);
+  const auto copied = std::count_if(words.begin(), words.end(),
+                                    [&](const Word* word) { return found.count(word->text) > 0; });
+  return static_cast<double>(copied) / static_cast<double>(words.size());
 }
 
 Judge::Judge(QualityStatistics statistics) : statistics_(std::move(statistics)) {
@@ -70,39 +92,56 @@ Judge::Judge(QualityStatistics statistics) : statistics_(std::move(statistics)) 
   }
 }
 
-// None where there are not two languages to tell apart.
-std::optional<double> Judge::LanguageDoubt(const std::vector<Word>& words, size_t language) const {
+// None where there are not two languages to tell apart. Words that the source has, too, are names.
+std::optional<double> Judge::LanguageDoubt(const ReadText& source, const ReadText& target,
+                                           size_t language) const {
   if (!has_words_[language] || with_words_ < 2) return std::nullopt;
+  const std::set<std::string_view> given = TextsOf(source.words);
   std::vector<double> likelihoods(has_words_.size(), 0);
-  for (const Word& word : words) {
+  std::vector<std::set<std::string_view>> words(has_words_.size());  // for each, against `language`
+  for (const Word& word : target.words) {
     const auto known = weights_.find(word.text);
-    if (known == weights_.end()) continue;
-    for (const auto& [number, weight] : known->second) likelihoods[number] += weight;
+    if (known == weights_.end() || given.count(word.text) > 0) continue;
+    double own = 0;
+    for (const auto& [number, weight] : known->second) own += number == language ? weight : 0;
+    for (const auto& [number, weight] : known->second) {
+      likelihoods[number] += weight;
+      if (weight > own) words[number].insert(known->first);
+    }
   }
-  const double best = *std::max_element(likelihoods.begin(), likelihoods.end());
-  return (best - likelihoods[language]) / kDecisive;
+  double most = 0;
+  for (size_t other = 0; other < likelihoods.size(); ++other) {
+    if (words[other].size() < kDecisiveWords) continue;
+    most = std::max(most, likelihoods[other] - likelihoods[language]);
+  }
+  return most / kDecisive;
+}
+
+void Judge::JudgeLanguage(const ReadText& source, const ReadText& target, const Judged& judged,
+                          Verdict* verdict) const {
+  const auto known = statistics_.languages.find(std::string(judged.language));
+  if (known == statistics_.languages.end()) return;
+  const auto number = std::distance(statistics_.languages.begin(), known);
+  const auto doubt = LanguageDoubt(source, target, static_cast<size_t>(number));
+  if (doubt) verdict->Set(Flag::kLanguage, *doubt);
 }
 
 Verdict Judge::Of(const Judged& judged) const {
   Verdict verdict;
-  const Values source_values = FindValues(judged.source);
-  const Values target_values = FindValues(judged.target);
-  const std::vector<Word> source = Words(source_values.rest);
-  const std::vector<Word> target = Words(target_values.rest);
-  verdict.Set(Flag::kRepeats, LoopDoubt(judged.source, judged.target));
-  verdict.Set(Flag::kValues, ValuesDoubt(source_values, target_values, statistics_.least_number));
-  const auto known = statistics_.languages.find(std::string(judged.language));
-  const bool is_known = known != statistics_.languages.end();
-  const QualityStatistics::Language& language = is_known ? known->second : kNoLanguage;
-  verdict.Set(Flag::kCopied, CopiedDoubt(source, target, language.words));
-  if (!is_known) return verdict;
-  const auto number = std::distance(statistics_.languages.begin(), known);
-  if (const auto doubt = LanguageDoubt(target, static_cast<size_t>(number))) {
-    verdict.Set(Flag::kLanguage, *doubt);
+  const ReadText source(judged.source);
+  const ReadText target(judged.target);
+  const auto& language = Find(statistics_.languages, judged.language, kNoLanguage);
+  const auto& pair = Find(language.from, judged.source_language, kNoPair);
+  verdict.Set(Flag::kRepeats, LoopDoubt(source.text, target.text));
+  if (source.whole && target.whole) {
+    verdict.Set(Flag::kValues, ValuesDoubt(source.values, target.values, statistics_.least_number));
+    verdict.Set(Flag::kCopied,
+                CopiedShare(source, target, language.words) / pair.copied.value_or(kCopiedShare));
+    JudgeLanguage(source, target, judged, &verdict);
   }
-  if (language.length) verdict.Set(Flag::kLength, LengthDoubt(judged, *language.length));
-  if (language.least_score && judged.score) {
-    verdict.Set(Flag::kUnsure, *judged.score / *language.least_score);
+  if (const auto doubt = LengthDoubt(source, target, pair)) verdict.Set(Flag::kLength, *doubt);
+  if (pair.least_score && judged.score) {
+    verdict.Set(Flag::kUnsure, *judged.score / *pair.least_score);
   }
   return verdict;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "quality/read_text.h"
 #include "quality/statistics.h"
 #include "quality/verdict.h"
 #include "quality/words.h"
@@ -18,13 +20,19 @@ namespace ct2triton {
 struct Judged {
   std::string_view source;
   std::string_view target;
-  std::string_view language = {};    // code of the target; "": the model names none
-  std::optional<double> score = {};  // mean log-probability of the tokens
+  std::string_view language = {};         // code of the target; "": the model names none
+  std::optional<double> score = {};       // mean log-probability of the tokens
+  std::string_view source_language = {};  // its code
 };
 
 // The natural logarithm of how many times as long as its source a translation is, in visible
 // characters; 10 on each side, so that short ones differ little.
 double LengthRatio(std::string_view source, std::string_view target);
+
+// Share of a source's words that came back in a translation; of those that a translation changes.
+// `of_target`: frequent words of its language.
+double CopiedShare(const ReadText& source, const ReadText& target,
+                   const std::map<std::string, double>& of_target);
 
 // Tells what looks wrong in translations, from their text and the model's statistics. Immutable.
 class Judge {
@@ -36,7 +44,10 @@ class Judge {
  private:
   using Weights = std::vector<std::pair<size_t, double>>;  // by language, above 0
 
-  std::optional<double> LanguageDoubt(const std::vector<Word>& words, size_t language) const;
+  std::optional<double> LanguageDoubt(const ReadText& source, const ReadText& target,
+                                      size_t language) const;
+  void JudgeLanguage(const ReadText& source, const ReadText& target, const Judged& judged,
+                     Verdict* verdict) const;
 
   const QualityStatistics statistics_;
   // A word counts for each language by how much likelier than a rare word it is there: naive Bayes,

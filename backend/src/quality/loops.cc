@@ -14,9 +14,11 @@ namespace {
 // What may repeat, as numbers.
 using Sequence = std::vector<size_t>;
 
-constexpr size_t kLongestGroup = 64;     // of words
-constexpr size_t kLongestCharGroup = 4;  // of characters
-constexpr size_t kCharMatches = 7;       // of characters, that may repeat
+constexpr size_t kMostBytes = size_t{1} << 16;  // that are read
+constexpr size_t kLongestGroup = 64;            // of words
+constexpr size_t kLongestCharGroup = 4;         // of characters
+constexpr double kLaughter = 3;     // repetitions of characters that explain those of words
+constexpr size_t kCharMatches = 7;  // of characters, that may repeat
 
 Sequence WordSequence(std::string_view text) {
   Sequence sequence;
@@ -52,15 +54,15 @@ double Repetitions(const Sequence& all, size_t most_period) {
   return most;
 }
 
-// `allowed`: matches that are no loop yet, by period.
-double Doubt(const Sequence& source, const Sequence& target, size_t most_period,
+// `repetitions`: of the source. `allowed`: matches that are no loop yet, by period.
+double Doubt(const Sequence& target, size_t most_period, const std::function<double()>& repetitions,
              const std::function<size_t(size_t)>& allowed) {
   double most = 0;
   double explained = -1;
   for (size_t period = 1; period <= LongestPeriod(target, most_period); ++period) {
     const size_t matches = Matches(target, period);
     if (matches <= allowed(period)) continue;
-    if (explained < 0) explained = Repetitions(source, most_period);
+    if (explained < 0) explained = repetitions();
     const double excess = static_cast<double>(matches) - explained * static_cast<double>(period);
     most = std::max(most, excess / static_cast<double>(allowed(period)));
   }
@@ -75,11 +77,17 @@ size_t AllowedOfWords(size_t period) {
 }  // namespace
 
 double LoopDoubt(std::string_view source, std::string_view target) {
-  const double of_words =
-      Doubt(WordSequence(source), WordSequence(target), kLongestGroup, AllowedOfWords);
-  const double of_chars = Doubt(CharSequence(source), CharSequence(target), kLongestCharGroup,
-                                [](size_t) { return kCharMatches; });
-  return std::max(of_words, of_chars);
+  source = source.substr(0, kMostBytes);
+  target = target.substr(0, kMostBytes);
+  const auto of_chars = [&] { return Repetitions(CharSequence(source), kLongestCharGroup); };
+  const auto of_words = [&] {
+    const double chars = of_chars();  // "hahahahaha" may become five words, and "Hello" none
+    const double words = Repetitions(WordSequence(source), kLongestGroup);
+    return chars < kLaughter ? words : std::max(words, chars);
+  };
+  return std::max(Doubt(WordSequence(target), kLongestGroup, of_words, AllowedOfWords),
+                  Doubt(CharSequence(target), kLongestCharGroup, of_chars,
+                        [](size_t) { return kCharMatches; }));
 }
 
 }  // namespace ct2triton

@@ -71,18 +71,42 @@ double ScoreOf(const std::string& key, const Json& value) {
   return NumberIn(key, value, kLeast, kMost, "a number from -1000 to -0.001");
 }
 
+// Above 0; above 1, what is a share raises no flag.
+double BoundOf(const std::string& key, const Json& value) {
+  constexpr double kLeast = 0.01;
+  constexpr double kMost = 1000;
+  return NumberIn(key, value, kLeast, kMost, "a number from 0.01 to 1000");
+}
+
+QualityStatistics::Pair PairOf(const std::string& key, const Json& value) {
+  QualityStatistics::Pair pair;
+  for (const auto& [name, member] : RequireObject(key, value).items()) {
+    const std::string full = key + "." + name;
+    if (name == "length") {
+      pair.length = LengthOf(full, member);
+    } else if (name == "least_score") {
+      pair.least_score = ScoreOf(full, member);
+    } else if (name == "copied") {
+      pair.copied = BoundOf(full, member);
+    } else {
+      RefuseKey(full, "length, least_score, copied");
+    }
+  }
+  return pair;
+}
+
 QualityStatistics::Language LanguageOf(const std::string& key, const Json& value) {
   QualityStatistics::Language language;
   for (const auto& [name, member] : RequireObject(key, value).items()) {
     const std::string full = key + "." + name;
     if (name == "words") {
       language.words = WordsOf(full, member);
-    } else if (name == "length") {
-      language.length = LengthOf(full, member);
-    } else if (name == "least_score") {
-      language.least_score = ScoreOf(full, member);
+    } else if (name == "from") {
+      for (const auto& [code, pair] : RequireObject(full, member).items()) {
+        language.from[code] = PairOf(full + "." + Quote(code), pair);
+      }
     } else {
-      RefuseKey(full, "words, length, least_score");
+      RefuseKey(full, "words, from");
     }
   }
   return language;

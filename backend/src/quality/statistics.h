@@ -13,10 +13,16 @@ namespace ct2triton {
 // What a model's translations usually look like, from known text: its file quality.json, which
 // ct2-prepare writes beside CTranslate2's config.json.
 struct QualityStatistics {
-  struct Language {
-    std::map<std::string, double> words;              // share of each frequent word
-    std::optional<std::pair<double, double>> length;  // bounds of LengthRatio
+  // Bounds of translations from one language into another.
+  struct Pair {
+    std::optional<std::pair<double, double>> length;  // of LengthRatio
     std::optional<double> least_score;                // per token, below 0
+    std::optional<double> copied;                     // of CopiedShare
+  };
+
+  struct Language {
+    std::map<std::string, double> words;  // share of each frequent word
+    std::map<std::string, Pair> from;     // by code of the source; "": of a model that names none
   };
 
   int64_t least_number = 13;                  // smaller ones may be written as words

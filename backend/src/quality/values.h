@@ -6,13 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "quality/numbers.h"
+
 namespace ct2triton {
 
 // What a translation has to keep.
 struct Values {
-  std::set<std::string> numbers;  // digits only: without separators and leading zeros
-  std::set<std::string> names;    // URLs, addresses, placeholders, markup
-  std::string rest;               // the text without these names
+  Numbers numbers;
+  std::set<std::string> names;  // URLs, addresses, placeholders, tags
+  std::string rest;             // the text with bars in the place of these names' bytes
 };
 
 Values FindValues(std::string_view text);

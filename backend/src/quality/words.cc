@@ -25,13 +25,17 @@ std::vector<Word> Words(std::string_view text) {
   std::vector<Word> words;
   bool goes_on = false;
   for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
     const char32_t point = NextCodePoint(text, &at);
     if (!IsWordCharacter(point)) {
       goes_on = false;
       continue;
     }
     const bool alone = IsWordAlone(point);
-    if (!goes_on || alone) words.push_back({"", IsUpper(point), IsUpper(point), IsDigit(point)});
+    if (!goes_on || alone) {
+      words.push_back({"", {begin, at}, IsUpper(point), IsUpper(point), IsDigit(point)});
+    }
+    words.back().place.end = at;
     words.back().shouted = words.back().shouted && !IsLower(point);
     AppendUtf8(ToLower(point), &words.back().text);
     goes_on = !alone;

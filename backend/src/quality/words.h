@@ -5,10 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "text/code_points.h"
+
 namespace ct2triton {
 
 struct Word {
   std::string text;      // in lower case
+  Span place = {};       // bytes of the text
   bool capital = false;  // it began with a capital letter
   bool shouted = false;  // and has no small ones
   bool number = false;   // it begins with a digit

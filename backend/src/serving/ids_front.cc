@@ -160,7 +160,7 @@ void IdsReader::CheckRows() {
   for (CheckedRow& row : model_.Check({first, end}, options_ ? &*options_ : nullptr, names)) {
     decoded_.bytes += sizeof(row) + (row.source.size() + row.prefix.size() + row.draft.size()) *
                                         sizeof(Ids::value_type);
-    if (verdicts_) verdicts_->Add(row);
+    if (verdicts_) decoded_.bytes += verdicts_->Add(row);
     decoded_.rows.push_back(std::move(row));
   }
 }

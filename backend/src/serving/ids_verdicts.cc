@@ -5,15 +5,18 @@
 
 namespace ct2triton {
 
-void IdsVerdicts::Add(const CheckedRow& row) {
-  sources_.push_back(
-      {TokenText(model_.SourceTokens(row.source)), languages_.Of(row.source, row.prefix)});
+size_t IdsVerdicts::Add(const CheckedRow& row) {
+  sources_.push_back({TokenText(model_.SourceTokens(row.source)),
+                      languages_.Of(row.source, row.prefix), languages_.SourceOf(row.source)});
+  return sizeof(Source) + sources_.back().text.size();
 }
 
 Verdict IdsVerdicts::Of(const Source& source, const Hypothesis& best) const {
   if (best.finish == FinishReason::kEmpty) return Verdict::Clear();
   const std::string target = TokenText(model_.TargetTokens(best.ids));
-  return judging_.judge->Of({source.text, target, source.language, judging_.ScoreOf(best)});
+  Judged judged{source.text, target, source.language, judging_.ScoreOf(best)};
+  judged.source_language = source.source_language;
+  return judging_.judge->Of(judged);
 }
 
 std::vector<Verdict> IdsVerdicts::Of(const std::vector<RowResult>& rows) const {

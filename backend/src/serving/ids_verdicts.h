@@ -19,8 +19,8 @@ class IdsVerdicts {
   IdsVerdicts(const Judging& judging, const LoadedModel& model, const TargetIds& languages)
       : judging_(judging), model_(model), languages_(languages) {}
 
-  // Remembers the next row of the request.
-  void Add(const CheckedRow& row);
+  // Remembers the next row of the request. Returns the bytes that it takes.
+  size_t Add(const CheckedRow& row);
   // Judges and counts the best hypotheses of all rows.
   std::vector<Verdict> Of(const std::vector<RowResult>& rows) const;
 
@@ -28,6 +28,7 @@ class IdsVerdicts {
   struct Source {
     std::string text;
     std::string language;  // of the target
+    std::string source_language;
   };
 
   Verdict Of(const Source& source, const Hypothesis& best) const;

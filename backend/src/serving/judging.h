@@ -12,6 +12,9 @@
 
 namespace ct2triton {
 
+// Whether scores are means of the tokens' log-probabilities.
+bool HasMeanScores(const DecodingOptions& options);
+
 // Who judges translations of a model, and who counts the verdicts.
 struct Judging {
   const Judge* judge = nullptr;  // null: nobody asks
@@ -21,7 +24,7 @@ struct Judging {
   // The same for a request with these options.
   Judging With(const DecodingOptions& options) const {
     if (!options.quality) return {};
-    return {judge, metrics, options.length_penalty == 1};
+    return {judge, metrics, HasMeanScores(options)};
   }
   std::optional<double> ScoreOf(const Hypothesis& one) const {
     return mean_scores ? std::optional<double>(one.score) : std::nullopt;

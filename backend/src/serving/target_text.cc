@@ -88,7 +88,7 @@ void TargetText::Judge(const Hypothesis& one, size_t begin) {
   const Span& span = sentence().span;
   const Judged judged{std::string_view(plan_.text).substr(span.begin, span.end - span.begin),
                       std::string_view(done_.text).substr(begin), plan_.targets[target_],
-                      judging_.ScoreOf(one)};
+                      judging_.ScoreOf(one), plan_.source};
   const Verdict verdict = judging_.judge->Of(judged);
   if (++judged_ == 1) {
     done_.verdict = verdict;

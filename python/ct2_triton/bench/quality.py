@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ct2_triton.client.results import Translation
-    from ct2_triton.prepared_model import PreparedModel
+    from ct2_triton.prepared_model import Language, PreparedModel
 
 _LOAD_TIMEOUT_S = 600.0
+# Languages of which sacrebleu cuts words in another way, by its own code.
+_OWN_WORDS = {"zh": {"zh", "zho", "cmn", "yue"}, "ja": {"ja", "jpn"}, "ko": {"ko", "kor"}}
 
 
 def add_quality_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +57,9 @@ def judge(args: argparse.Namespace) -> Iterator[Table]:
         args.output.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     yield verdict_table(found)
     if references is not None:
-        rows = [[name, f"{score:.1f}", how] for name, score, how in scores(texts, references)]
+        language = scored_language(prepared.rules.target_language(args.target))
+        found_scores = scores(texts, references, language)
+        rows = [[name, f"{score:.1f}", how] for name, score, how in found_scores]
         yield Table("scores", ["", "score", "sacrebleu"], rows)
 
 
@@ -73,15 +78,26 @@ def verdict_table(translations: Sequence[Translation]) -> Table:
 
 
 def scores(
-    translations: Sequence[str], references: Sequence[str]
+    translations: Sequence[str], references: Sequence[str], language: str = ""
 ) -> Iterator[tuple[str, float, str]]:
     """Score by sacrebleu: name, value, and the signature that says how it was made."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
-    for metric in (CHRF(), BLEU()):
+    try:
+        bleu = BLEU(trg_lang=language)
+    except RuntimeError:  # Japanese and Korean need MeCab, which may not be installed
+        bleu = BLEU(tokenize="char")
+    for metric in (CHRF(), bleu):
         found = metric.corpus_score(list(translations), [list(references)])
         yield found.name, found.score, str(metric.get_signature())
+
+
+def scored_language(language: Language | None) -> str:
+    """Give sacrebleu's code of a language whose words it cuts in a way of its own, or nothing."""
+    names = () if language is None else (language.code, *language.aliases)
+    codes = {re.split("[_-]", name)[0] for name in names}
+    return next((code for code, known in _OWN_WORDS.items() if codes & known), "")
 
 
 def read_pair(text: Path, reference: Path | None) -> tuple[list[str], list[str] | None]:

@@ -80,7 +80,7 @@ _HELP = {
     "they end (default: %(default)g)",
     "origin": "pages of which other origin may speak and read, such as https://talks.example.com: "
     "those of a proxy in front, or of another site",
-    "quality": "have the server judge translations: flagged interim captions are not shown, "
+    "quality": "have the server judge translations: flagged interim captions are not settled, "
     "flagged finals are marked in JSON, and a sentence is shown at most twice in a row "
     "(docs/quality.md)",
     "newest": "translate all of an update, not only the text that two updates agree on",

@@ -48,7 +48,7 @@ class LiveOptions:
         drafts: Each greedy request tells the server the answer before it, which saves steps there.
             Only in mode "steady" is a guess biased towards it. Turn it off where the model's own
             settings sample.
-        quality: The server judges each translation. A flagged guess changes no caption, a flagged
+        quality: The server judges each translation. A flagged guess commits nothing, a flagged
             final is marked, and a sentence that the recognizer says more than twice in a row is
             not translated again.
         policy: A way of your own to make captions from guesses, instead of the mode's: a function

@@ -79,6 +79,10 @@ class Policy(Protocol):
         """Take the next guess and say what to show."""
         ...
 
+    def held(self, guess: Guess) -> Shown:
+        """Say what to show of a guess that must not be committed."""
+        ...
+
     def completion(self, final: Guess) -> Draft | None:
         """Say what the final's caption starts from, where viewers have seen another start.
 
@@ -98,6 +102,10 @@ class FinalOnly:
         return Draft()
 
     def take(self, guess: Guess) -> Shown:
+        """Show nothing."""
+        return Shown()
+
+    def held(self, guess: Guess) -> Shown:
         """Show nothing."""
         return Shown()
 
@@ -147,6 +155,11 @@ class Agreement:
         settled, known = self.agreed(guess), len(self._committed)
         if common_words(settled, self._committed) == known:
             self._committed += settled[known:]
+        committed = join_words(self._committed)
+        return Shown(committed, self._tail(split_words(guess.text), committed))
+
+    def held(self, guess: Guess) -> Shown:
+        """Show what may be shown of it, and let it agree with no other."""
         committed = join_words(self._committed)
         return Shown(committed, self._tail(split_words(guess.text), committed))
 
@@ -231,6 +244,10 @@ class Append:
         start, settled = covered_start(guess.text, self._committed), join_words(words)
         if len(settled) > len(start):
             self._append(guess, start, settled)
+        return Shown(self._committed)
+
+    def held(self, guess: Guess) -> Shown:
+        """Show nothing of it."""
         return Shown(self._committed)
 
     def completion(self, final: Guess) -> Draft | None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Translate = Callable[[str, Draft, bool], Awaitable[Translation]]
 
 _AGAIN_AFTER_S = 0.05
+_EXPECTED_OF_GUESSES = {"unsure", "length"}  # half a sentence is neither usual nor whole
 
 
 @dataclass
@@ -39,7 +40,7 @@ class LiveCounts:
         requests: Rows sent to the server, finals included.
         superseded: Rows whose answer was not waited for, since a newer text took their place.
         failed_guesses: Rows before a final that failed; the next update goes on.
-        flagged_guesses: Rows before a final whose translation was flagged, and not shown.
+        flagged_guesses: Rows before a final whose translation was flagged, and not committed.
         finals: Finals answered.
         failed_finals: Finals without a translation.
         draft_tokens_kept: Tokens that took no step of their own on the server, since the answer
@@ -206,10 +207,12 @@ class Track:
         if answer is None:
             self._sent = []  # so that the next update is tried, whatever it adds
             return
-        if answer.verdict is not None and answer.verdict.flags:
+        guess = self._guess_of(answer)
+        if _flags(answer) - _EXPECTED_OF_GUESSES:
             self._counts.flagged_guesses += 1
-            return
-        shown = self._policy.take(self._guess_of(answer))
+            shown = self._policy.held(guess)
+        else:
+            shown = self._policy.take(guess)
         if shown != self._shown:
             self._shown = shown
             self._deliver(self._caption(said))
@@ -236,11 +239,13 @@ class Track:
                 answer = await self._settle(said, Draft())
             transcript = answer.text
             start = self._policy.completion(self._guess_of(answer))
+            raised = _flags(answer)
             if start is None:
                 committed = transcript
             elif not said.is_echo:
-                committed = await self._complete(said, start, transcript)
-            flags = None if answer.verdict is None else answer.verdict.flags or None
+                committed, more = await self._complete(said, start, transcript)
+                raised |= more
+            flags = tuple(sorted(raised)) or None
             self._counts.finals += 1
         except ClientError as failure:
             error = str(failure)
@@ -261,14 +266,19 @@ class Track:
             repeated=said.is_echo or None,
         )
 
-    async def _complete(self, said: Said, start: Draft, transcript: str) -> str:
-        """End what viewers have seen: by the model, or by the end of the transcript."""
+    async def _complete(self, said: Said, start: Draft, transcript: str) -> tuple[str, set[str]]:
+        """End what viewers have seen: by the model, or by the end of the transcript.
+
+        Returned is what they see then, and what is flagged of it.
+        """
         committed = self._shown.committed
         try:
-            completed = (await self._settle(said, start)).text
+            completed = await self._settle(said, start)
         except RequestRejectedError:  # a search without a bias
-            return spliced(committed, transcript)
-        return completed if begins_with(completed, committed) else spliced(committed, transcript)
+            return spliced(committed, transcript), set()
+        if begins_with(completed.text, committed):
+            return completed.text, _flags(completed)
+        return spliced(committed, transcript), set()
 
     async def _settle(self, said: Said, draft: Draft) -> Translation:
         async def send(_: Deadline) -> Translation:
@@ -280,6 +290,10 @@ class Track:
                     await asyncio.sleep(_AGAIN_AFTER_S)
 
         return await self._outage.outlast(send, partial(Deadline, None))
+
+
+def _flags(answer: Translation) -> set[str]:
+    return set() if answer.verdict is None else set(answer.verdict.flags)
 
 
 async def _within(wait: Awaitable[object], seconds: float) -> None:

@@ -6,10 +6,12 @@ All of it is statistics of translations that the converted model makes of given 
     words         share of the 200 most frequent words of a language among all of its words
     length        bounds of the logarithm of target length to source length
     least_score   least mean log-probability of a translation's tokens
+    copied        share of the source's words that come back, where it may be above 0.7
     least_number  0 where translations do not write small numbers as words: all of them count
 
-A bound is the quantile beyond which one translation in 1,000 lies, and further from the median by
-a quarter of their distance.
+All but the first and the last are of a pair of languages. Lines are cut into sentences as the
+server cuts them. A bound is the quantile beyond which one translation in 1,000 lies (of fewer, the
+outermost one), and further from the median by a quarter of their distance.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from ct2_triton.prepare.text_translator import TextTranslator
 from ct2_triton.prepared_model import write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import ModuleType
 
     from ct2_triton.prepare.options import PrepareOptions
     from ct2_triton.prepared_model import Language, TokenRules
@@ -42,6 +45,7 @@ _WORDS, _LEAST = 200, 0.0001  # most frequent ones, and their least share
 _FURTHER = 0.25  # of the distance to the median
 _ROUNDING = 0.0001  # where all translations are alike
 _GREATEST_SCORE = -0.001  # that the backend takes as a bound
+_COPIED = 0.7  # share of words that the backend takes for a copy where nothing is said
 _IN_WORDS = 0.005  # share of translations with numbers in words, up to which every number counts
 
 
@@ -81,15 +85,22 @@ class QualityText(NamedTuple):
         return lines[:_MOST_LINES]
 
 
+class _Translated(NamedTuple):
+    """A sentence, its translation and the mean log-probability of its tokens."""
+
+    source: str
+    text: str
+    score: float
+
+
 @dataclass
 class _Seen:
-    """What was seen of translations into a language, and of text in it."""
+    """What was seen of a language: words, and translations into it by the source's language."""
 
     words: Counter[str] = field(default_factory=Counter)
-    lengths: list[float] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
+    pairs: dict[str, list[_Translated]] = field(default_factory=lambda: defaultdict(list))
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self, core: ModuleType) -> dict[str, Any]:
         total = self.words.total()
         words = {
             word: round(count / total, 5)
@@ -97,10 +108,24 @@ class _Seen:
             if count > _LEAST * total and not word.isdigit()
         }
         found: dict[str, Any] = {"words": words}
-        if len(self.lengths) > 1:
-            found["length"] = list(_bounds(self.lengths))
-            found["least_score"] = min(_bounds(self.scores)[0], _GREATEST_SCORE)
+        pairs = {source: _bounds_of(all_, words, core) for source, all_ in self.pairs.items()}
+        if pairs:
+            found["from"] = pairs
         return found
+
+
+def _bounds_of(
+    all_: Sequence[_Translated], words: Mapping[str, float], core: ModuleType
+) -> dict[str, Any]:
+    """Give the bounds of translations from one language into another with these frequent words."""
+    if len(all_) < 2:
+        return {}
+    copied = _bounds([core.quality_copied(one.source, one.text, words) for one in all_])[1]
+    found: dict[str, Any] = {
+        "length": list(_bounds([core.quality_length(one.source, one.text) for one in all_])),
+        "least_score": min(_bounds([one.score for one in all_])[0], _GREATEST_SCORE),
+    }
+    return found | ({"copied": copied} if copied > _COPIED else {})
 
 
 def add_quality(
@@ -133,39 +158,44 @@ def measure(
         raise SettingError(f"{_OPTION} needs the judge of the backend: {error}") from error
     strict, usual = core.Judge(json.dumps({"version": 1, "least_number": 0})), core.Judge()
     seen: dict[str, _Seen] = defaultdict(_Seen)
-    in_words = total = 0
     for text in texts:
         source = rules.source_language(text.source)
-        lines = text.lines()
-        if source is not None:
-            for line in lines:
-                seen[source.code].words.update(core.quality_words(line))
+        code = source.code if source else ""
+        lines = [one for line in text.lines() for one in _sentences(core, line, code)]
+        for line in lines if source is not None else ():
+            seen[code].words.update(core.quality_words(line))
         for target in map(rules.target_language, text.targets):
-            code = target.code if target else ""
-            for line, translation, score in _translated(model, lines, source, target):
-                seen[code].words.update(core.quality_words(translation))
-                seen[code].lengths.append(core.quality_length(line, translation))
-                seen[code].scores.append(score)
-                raised = (
-                    "values" in one.judge(line, translation)["flags"] for one in (strict, usual)
-                )
-                in_words += [*raised] == [True, False]
-                total += 1
+            into = seen[target.code if target else ""]
+            for one in _translated(model, lines, source, target):
+                into.words.update(core.quality_words(one.text))
+                into.pairs[code].append(one)
+    every = [one for into in seen.values() for all_ in into.pairs.values() for one in all_]
+    in_words = sum(
+        ["values" in judge.judge(one.source, one.text)["flags"] for judge in (strict, usual)]
+        == [True, False]
+        for one in every
+    )
     statistics: dict[str, Any] = {"version": 1}
-    if in_words <= _IN_WORDS * total:
+    if in_words <= _IN_WORDS * len(every):
         statistics["least_number"] = 0
-    statistics["languages"] = {code: one.statistics() for code, one in sorted(seen.items())}
+    statistics["languages"] = {code: one.statistics(core) for code, one in sorted(seen.items())}
     return statistics
+
+
+def _sentences(core: ModuleType, line: str, language: str) -> list[str]:
+    """Cut a line as the server cuts it."""
+    text = line.encode()
+    return [text[begin:end].decode() for begin, end in core.segment(text, language)]
 
 
 def _translated(
     model: TextTranslator, lines: Sequence[str], source: Language | None, target: Language | None
-) -> Iterator[tuple[str, str, float]]:
-    """Yield each line with its translation and score, where there is one."""
+) -> Iterator[_Translated]:
+    """Yield each line with its translation, where there is one."""
     answers = model.translate(lines, source, [target] * len(lines), _MOST_TOKENS)
     for line, answer in zip(lines, answers, strict=True):
         if answer.text:
-            yield line, answer.text, answer.score
+            yield _Translated(line, answer.text, answer.score)
 
 
 def _bounds(values: Sequence[float]) -> tuple[float, float]:

@@ -6,38 +6,72 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from ct2_triton.client import Translation
 from ct2_triton.live import SegmentUpdate
+from ct2_triton.live.policies import Append
 from python.live.scripted import AT_ONCE, ScriptedClient, collect, live, texts
 
 JUDGED = replace(AT_ONCE, quality=True)
 LOOP = dict.fromkeys(["one two two two", "one two two two two"], ("repeats",))
 
 
+async def paced(client: ScriptedClient, *steps: str) -> AsyncIterator[SegmentUpdate]:
+    """A segment, whose guesses are each taken before it grows; the last step is the final."""
+    *guessed, final = steps
+    for step in guessed:
+        client.arrived.clear()
+        yield SegmentUpdate("a", step)
+        await client.arrived.wait()
+        for _ in range(9):  # until the answer is taken
+            await asyncio.sleep(0)
+    yield SegmentUpdate("a", final, final=True)
+
+
 @pytest.mark.parametrize("flags", [LOOP, {}])
-async def test_a_flagged_guess_is_neither_committed_nor_shown(
+async def test_a_flagged_guess_is_shown_and_not_committed(
     flags: dict[str, tuple[str, ...]],
 ) -> None:
     client = ScriptedClient(flags=flags)
     translator = live(client, ["de"], replace(JUDGED, mask_words=0))
     looping = "one two two two"
 
-    async def updates() -> AsyncIterator[SegmentUpdate]:
-        for step in ("one two", "one two two", looping, f"{looping} two"):
-            client.arrived.clear()
-            yield SegmentUpdate("a", step)
-            await client.arrived.wait()
-            for _ in range(9):  # until the answer is taken
-                await asyncio.sleep(0)
-        yield SegmentUpdate("a", "one two three", final=True)
-
-    captions = [caption async for caption in translator.run(updates())]
+    said = paced(client, "one two", "one two three", looping, f"{looping} two", "one two three")
+    captions = [caption async for caption in translator.run(said)]
     assert (looping.upper() in {one.committed for one in captions}) is not bool(flags)
-    assert any(looping.upper() in one.shown for one in captions[:-1]) is not bool(flags)
+    assert any(looping.upper() in one.shown for one in captions[:-1])
     assert captions[-1].committed == "ONE TWO THREE"
     assert translator.counts.flagged_guesses == (2 if flags else 0)
+
+
+@pytest.mark.parametrize("flag", ["unsure", "length"])
+async def test_half_a_sentence_may_be_short_and_unsure(flag: str) -> None:
+    client = ScriptedClient(flags={"one two": (flag,)})
+    translator = live(client, ["de"], JUDGED)
+    await collect(translator, texts("a", "one", "one two", "one two three"))
+    assert translator.counts.flagged_guesses == 0
+
+
+async def test_a_completion_that_is_flagged_marks_the_final() -> None:
+    class Forced(ScriptedClient):
+        """Only what is forced to begin with what was seen loops."""
+
+        async def translate(self, text: str, *, prefix_ids: Any = (), **more: Any) -> Translation:
+            self.flags = {text: ("repeats",)} if prefix_ids else {}
+            return await super().translate(text, prefix_ids=prefix_ids, **more)
+
+    options = replace(
+        JUDGED,
+        policy=lambda decode: Append(decode, guesses_that_agree=1, hold=0, guard=None),
+    )
+    client = Forced(drafts=True)
+    translator = live(client, ["de"], options)
+    said = paced(client, "one two", "one two three", "six seven but four")
+    captions = [caption async for caption in translator.run(said)]
+    assert captions[-1].flags == ("repeats",)
 
 
 async def test_a_flagged_final_is_marked_and_shown() -> None:

@@ -50,6 +50,7 @@ def test_the_statistics_are_those_of_the_models_translations(
     assert list(found["languages"]["eng_Latn"]) == ["words"]
     assert found["languages"]["eng_Latn"]["words"]["the"] > 0.02
     german = found["languages"]["deu_Latn"]
+    [bounds] = german["from"].values()
     assert 0.005 < german["words"]["die"] < 0.2
     model = TextTranslator(
         prepared.directory / "1" / "model", prepared.tokenizer_folder, prepared.rules
@@ -57,13 +58,18 @@ def test_the_statistics_are_those_of_the_models_translations(
     lines = QualityText.parse(str(text)).lines()
     assert len(lines) == 150
     target = prepared.rules.target_language("de")
-    answers = model.translate(lines, prepared.rules.source_language("en"), [target] * 150, 256)
-    lengths = [
-        core.quality_length(line, one.text) for line, one in zip(lines, answers, strict=True)
+    cut = [
+        line.encode()[begin:end].decode()
+        for line in lines
+        for begin, end in core.segment(line.encode(), "eng_Latn")
     ]
-    low, high = german["length"]
+    assert len(cut) > 150  # as the server cuts them
+    source = prepared.rules.source_language("en")
+    answers = model.translate(cut, source, [target] * len(cut), 256)
+    lengths = [core.quality_length(line, one.text) for line, one in zip(cut, answers, strict=True)]
+    low, high = bounds["length"]
     assert low < min(lengths) < max(lengths) < high
-    assert german["least_score"] < min(one.score for one in answers) <= 0
+    assert bounds["least_score"] < min(one.score for one in answers) <= 0
     [record] = prepared.manifest["quality"]["texts"]
     assert (record["file"], record["targets"]) == ("good.txt", ["de", "fr"])
 
@@ -71,11 +77,15 @@ def test_the_statistics_are_those_of_the_models_translations(
 def test_the_backend_reads_what_is_written(prepared: PreparedModel) -> None:
     judge = load_core().Judge(json.dumps(statistics_of(prepared)))
     good = "Der Fahrkartenschalter öffnet um 5:45 Uhr."
-    found = judge.judge("The ticket office opens at 5:45.", good, "deu_Latn", -0.05)
+    source = "The ticket office opens at 5:45."
+    found = judge.judge(source, good, "deu_Latn", -0.05, "eng_Latn")
     assert found["flags"] == []
     assert not {"language", "length", "unsure"} & set(found["not_computed"])
     short = judge.judge(
-        "The ticket office opens at 5:45 on all days but Sunday.", "5:45", "deu_Latn"
+        "The ticket office opens at 5:45 on all days but Sunday.",
+        "5:45",
+        "deu_Latn",
+        source_language="eng_Latn",
     )
     assert "length" in short["flags"]
 

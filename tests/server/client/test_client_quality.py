@@ -50,7 +50,7 @@ def judged(demo: Path, one: Translation) -> Verdict:
     target = PreparedModel.read(demo / "demo").rules.target_language(one.target)
     assert target is not None
     judge = load_core().Judge(statistics)
-    found = judge.judge(one.source_text, one.text, target.code, one.score)
+    found = judge.judge(one.source_text, one.text, target.code, one.score, "eng_Latn")
     quality = pytest.approx(found["quality"], abs=1e-5)
     return Verdict(quality, tuple(found["flags"]), tuple(found["not_computed"]))
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ct2triton {
+
+// A number that stands in digits.
+struct Number {
+  std::vector<std::string> parts = {};  // how it may be read otherwise: "10 000", "3.5 million"
+  bool scaled = false;                  // a word or sign such as "million" follows
+  bool hour = false;
+};
+
+// The numbers of a text, by their digits without separators and leading zeros.
+struct Numbers {
+  std::map<std::string, Number> found;
+  std::set<std::string> readings;  // all that the text may be read as: also "XIX", "twenty-five"
+  // Digits without zeros at their end, of these, and of those that are scaled.
+  std::set<std::string> significant, scaled;
+};
+
+Numbers FindNumbers(std::string_view text);
+
+// Whether a number of one text stands in another.
+bool Stands(const std::string& digits, const Number& number, const Numbers& there);
+
+}  // namespace ct2triton

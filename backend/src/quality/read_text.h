@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "quality/values.h"
+#include "quality/words.h"
+
+namespace ct2triton {
+
+// What the judge reads in a text, which outlives it.
+struct ReadText {
+  // Bytes that are read. Of a longer text, words and values are not judged.
+  static constexpr size_t kMostBytes = size_t{1} << 16;
+
+  explicit ReadText(std::string_view text);
+
+  std::string_view text;
+  bool whole = true;   // it was read to its end
+  size_t visible = 0;  // characters without white space, of the whole text
+  Values values;
+  std::vector<Word> words;  // without those of `values.names`
+};
+
+}  // namespace ct2triton
