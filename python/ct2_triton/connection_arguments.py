@@ -169,11 +169,18 @@ def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
     return grpc.ssl_channel_credentials(ca, key, cert)
 
 
+# What else the client's calls take by name.
+_NO_OPTIONS = {"text", "source", "targets", "timeout_s", "supersede", "session", "options"}
+_NO_OPTIONS |= {"prefix_ids", "draft_ids", "metadata"}
+
+
 def _option(text: str) -> tuple[str, Any]:
     """Read NAME=VALUE; a value that is JSON (4, 0.5, true, ["a"]) is taken as such."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    if name in _NO_OPTIONS:
+        raise argparse.ArgumentTypeError(f"{name!r} is not a decoding option")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):

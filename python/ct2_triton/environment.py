@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 # Flags that mean the same in all commands.
 _SHARED = {"--url": "CT2_URL", "--model-repository": REPOSITORY_VARIABLE}
 # What Kubernetes sets in each pod for a Service, which may have the name of a command.
-_SERVICE = re.compile(r"_SERVICE_(HOST|PORT\w*)=|_PORT_\d+_[A-Z]+P(_[A-Z]+)?=|_PORT=[a-z]+://")
+_SERVICE = re.compile(
+    r"[^=]*(_SERVICE_(HOST|PORT\w*)=|_PORT_\d+_[A-Z]+P(_[A-Z]+)?=|_PORT=[a-z]+://)"
+)
 _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -47,7 +49,7 @@ def add_variables(
     given = {
         name: text
         for name, text in environment.items()
-        if text and not _SERVICE.search(f"{name}={text}")
+        if text and not _SERVICE.match(f"{name}={text}")
     }
     known = _add_variables(parser, parser.prog, given)
     own = _variable(f"{parser.prog}-")

@@ -220,7 +220,7 @@ def test_the_server_ends_with_requests_in_flight(make_server: Any, tmp_path: Pat
     """They are answered, and the process ends by itself, with status 0."""
     reference = Reference(endless_model())
     write_model(tmp_path, "nllb", endless_model())
-    server = make_server(tmp_path)
+    server = make_server(tmp_path, server_arguments=["--exit-timeout-secs=600"])
     connection = Connection(server.grpc_url)
     rows = sentences(reference, 3)
     options = {"beam_size": 1, "min_decoding_length": 4000, "max_decoding_length": 4000}

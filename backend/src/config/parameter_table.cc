@@ -195,8 +195,10 @@ std::vector<Parameter> DecodingParameters() {
        &E::decoding,
        kModel,
        kNone,
-       "With loop: the backend's decode loop; options it lacks use CTranslate2, a model it cannot "
-       "run fails its load. calls: CTranslate2 only. auto: loop on a CPU if possible, else calls.",
+       "What decodes: the backend's decode loop (loop), which leaves options that it lacks to "
+       "CTranslate2 and fails the load of a model that it cannot run; CTranslate2 alone (calls); "
+       "or "
+       "the loop on a CPU if it can run the model, else CTranslate2 (auto).",
        "loop",
        {"auto", "loop", "calls"}},
       {"calls",
@@ -235,9 +237,8 @@ std::vector<Parameter> EngineParameters() {
        "threads as it has cores; 0 is cores / intra_threads on the CPU and 1 on a GPU.",
        "2"},
       {"intra_threads", &E::intra_threads, kModel, kThreads,
-       "CPU threads that one CTranslate2 call computes with; 0 is 1. A step of a decode loop "
-       "always "
-       "runs on one thread.",
+       "CPU threads that one CTranslate2 call computes with, where a step of a decode loop always "
+       "runs on one; 0 is 1.",
        "4"},
       {"max_batch_rows", &E::max_batch_rows, kModel, FromTo(0, 65536),
        "Most rows of one CTranslate2 call, or of one step of a decode loop, where each beam "

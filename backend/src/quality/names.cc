@@ -126,7 +126,8 @@ size_t Tag(std::string_view text, size_t at) {
   if (end == std::string_view::npos) return at;
   const std::string_view attributes = text.substr(name, end - name);
   const bool none = attributes.find_first_not_of(" /") == std::string_view::npos;
-  const bool some = attributes.front() == ' ' && attributes.find('=') != std::string_view::npos;
+  const bool some = !attributes.empty() && attributes.front() == ' ' &&
+                    attributes.find('=') != std::string_view::npos;
   return none || some ? end + 1 : at;
 }
 

@@ -164,6 +164,7 @@ void PendingRequest::ReadOn() noexcept {
       if (reader_ == nullptr) break;
     } else if (++read.turns_in_vain > context_.reading->waiting()) {
       std::this_thread::sleep_for(kReadingPause);
+      read.turns_in_vain = 0;
     }
     try {
       return context_.reading->Post([self = shared_from_this()] { self->ReadOn(); });

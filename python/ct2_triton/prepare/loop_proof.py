@@ -22,6 +22,7 @@ _ROWS = 16
 # Of int8, whose last bits tip over roundings. Some processors compute CTranslate2's int8 inexactly:
 # there loops must be as near to float32.
 _LEAST_EQUAL = 8
+_CHANCE = 2  # rows by which two counts may differ
 _MAX_SOURCE_TOKENS = 12
 _GREEDY = {"beam_size": 1, "max_decoding_length": 24}
 _EXACT = "float32"
@@ -62,8 +63,10 @@ def _proof(core: ModuleType, model: Path, compute_type: str) -> dict[str, Any]:
             refused = equal < len(rows)
         elif refused := equal < _LEAST_EQUAL:
             exact = _answers(core, model, rows, _EXACT, "calls")
-            refused = _equal(loop, exact) < _equal(calls, exact)
+            refused = _equal(loop, exact) + _CHANCE < _equal(calls, exact)
     except core.Error as error:
+        if error.code != "unsupported":  # says nothing of the loop, so a load obeys no id
+            proof.pop("id", None)
         return {**proof, "refused": str(error)}
     if refused:
         proof["refused"] = f"only {equal} of {len(rows)} rows equal CTranslate2's"

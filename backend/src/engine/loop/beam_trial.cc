@@ -52,9 +52,11 @@ BeamTrialReport TryBeams(const DeviceModel& model, const BeamTrialRow& truth,
   report.hypotheses = found.size();
   bool agree = found.size() == expected.size() && found.size() == truth.scores.size();
   for (size_t i = 0; agree && i < found.size(); ++i) {
+    tolerance = std::max(tolerance, ErrorOf(truth.scores[i], expected[i]));
+  }
+  for (size_t i = 0; agree && i < found.size(); ++i) {
     const float error = ErrorOf(found[i], expected[i]);
     report.largest_error = std::max(report.largest_error, error);
-    tolerance = std::max(tolerance, ErrorOf(truth.scores[i], expected[i]));
     agree = error <= tolerance;  // and not the other way round: it may be no number
   }
   if (agree) return report;
