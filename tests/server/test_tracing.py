@@ -61,13 +61,13 @@ class Traces:
     def __init__(self, server: TritonServer, collector: Collector, repository: Path) -> None:
         self.server = server
         self.collector = collector
-        self._repository = repository
+        self.repository = repository
 
     def client(self, model: str, trace_id: str | None = None) -> SyncTranslationClient:
         """Makes a client whose requests belong to a trace, or to none."""
         metadata = {} if trace_id is None else {"traceparent": traceparent(trace_id)}
         return SyncTranslationClient(
-            self.server.grpc_url, model, repository=self._repository, metadata=metadata
+            self.server.grpc_url, model, repository=self.repository, metadata=metadata
         )
 
     def of(self, model: str, ask: Callable[[SyncTranslationClient], object]) -> Span:
@@ -180,7 +180,10 @@ def test_headers_that_grpc_cannot_send_are_refused(traces: Traces) -> None:
         client.translate(SENTENCE, **SENT)
 
 
-def test_a_call_joins_the_span_in_which_the_caller_is(traces: Traces) -> None:
+def test_a_call_joins_the_span_in_which_the_caller_is(
+    traces: Traces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CT2_MODEL_REPOSITORY", str(traces.repository))
     otel = pytest.importorskip("opentelemetry.trace")
     page = Path(__file__).resolve().parents[2] / "docs" / "monitoring.md"
     (example,) = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
@@ -190,8 +193,8 @@ def test_a_call_joins_the_span_in_which_the_caller_is(traces: Traces) -> None:
         caller = otel.SpanContext(
             int(trace_id, 16), int(CLIENT_SPAN, 16), is_remote=False, trace_flags=flags
         )
-        with traces.client("demo") as client, otel.use_span(otel.NonRecordingSpan(caller)):
-            exec(example, {"client": client, "text": SENTENCE})  # noqa: S102  # as written
+        with otel.use_span(otel.NonRecordingSpan(caller)):
+            exec(example.replace("localhost:8001", traces.server.grpc_url), {})  # noqa: S102
 
     assert traces.told(send)["demo"]["row"]["decode"]
 
