@@ -127,7 +127,8 @@ class TranslationClient(ModelClient):
     ) -> Translation | list[Translation] | list[list[Translation]]:
         """Translate a sentence, or many, into one or more languages.
 
-        Cancelling the awaiting task cancels what is under way on the server.
+        Cancelling the awaiting task cancels what is under way on the server; a Triton before 2.57,
+        which may not survive that, works on until its time limit.
 
         Args:
             text: A sentence, or a sequence of them. Text without a visible character gives an
@@ -208,7 +209,7 @@ class TranslationClient(ModelClient):
     ) -> AsyncGenerator[StreamItem, None]:
         """Translate sentences as they come.
 
-        Leaving the iteration cancels what is under way on the server; use
+        Leaving the iteration cancels what is under way, as in `translate`; use
         `contextlib.aclosing(client.stream(...))` where it may be left early.
 
         Args:
@@ -221,8 +222,8 @@ class TranslationClient(ModelClient):
             superseded: See `StreamOptions`.
             on_error: See `StreamOptions`.
             supersede: A key of this stream, as in `translate`. Then a newer version of a sentence
-                ends the older one by a key made of this, the sentence's id and the language, and
-                not by a cancellation, which servers before Triton 2.57 may not survive.
+                ends the older one by a key made of this, the sentence's id and the language.
+                Without it the older one is cancelled, as in `translate`.
             session: As in `translate`; None: `supersede`, or this stream alone.
             metadata: Headers of its requests, as in `translate`.
             **options: Decoding options.

@@ -18,6 +18,7 @@ import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ct2_triton import errors
+from ct2_triton.client.answers import LATE_S, Answers
 from ct2_triton.client.calls import join_headers, read_headers
 from ct2_triton.client.retry import closed_error
 from ct2_triton.client.tasks import in_time, is_cancelled
@@ -107,25 +108,45 @@ class Connection:
         self._break: asyncio.Task[None] | None = None
         self._pulse = Pulse(self._ask_for_life, QUESTION_AFTER_S)
         self._question: grpc.aio.UnaryUnaryCall | None = None
+        self._answers = Answers(self._ask_which_server)
 
     async def close(self) -> None:
-        """Close the channel; calls under way end with InvalidCallError."""
+        """Close the channel; calls under way end with InvalidCallError.
+
+        On a server that may not survive cancelling they have a second to end by themselves.
+        """
         self._closed = True
         self._pulse.stop()
         for task in (self._watch, self._break):
             if task is not None:
                 task.cancel()
-        await self._channel.close()
+        await self._channel.close(self._answers.close())
 
     async def infer(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline, headers: Headers = ()
     ) -> service_pb2.ModelInferResponse:
         """Send one ModelInferRequest, once, and return the ModelInferResponse.
 
-        Cancelling the awaiting task cancels the call on the server. A ClientError has gRPC's error
-        as its cause.
+        Cancelling the awaiting task, and the end of the deadline, cancel the call on a server that
+        survives that; others end the request at its own time limit, if it has one. A ClientError
+        has gRPC's error as its cause.
         """
-        return await self._ask(self._stub.ModelInfer, request, deadline, headers)
+        with self._call():
+            await self._reach(deadline)
+            await self._answers.learn(deadline.remaining_s())
+            left_s = deadline.remaining_s()
+            call = self._stub.ModelInfer(
+                request,
+                timeout=None if left_s is None else left_s + LATE_S,
+                metadata=join_headers(self._headers, headers),
+            )
+            try:
+                with self._pulse.during_call():
+                    return await self._answers.of(call, left_s)
+            except grpc.RpcError as error:
+                raise await self._wrapped(error, deadline) from error
+            except asyncio.TimeoutError as error:
+                raise deadline.expired_error() from error
 
     async def stream(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline, headers: Headers = ()
@@ -167,18 +188,14 @@ class Connection:
         return models
 
     async def _ask(
-        self,
-        method: grpc.aio.UnaryUnaryMultiCallable,
-        request: Message,
-        deadline: Deadline,
-        headers: Headers = (),
+        self, method: grpc.aio.UnaryUnaryMultiCallable, request: Message, deadline: Deadline
     ) -> Message:
         with self._call():
             await self._reach(deadline)
             try:
                 with self._pulse.during_call():
-                    metadata = join_headers(self._headers, headers)
-                    return await method(request, timeout=deadline.remaining_s(), metadata=metadata)
+                    left_s = deadline.remaining_s()
+                    return await method(request, timeout=left_s, metadata=self._headers or None)
             except grpc.RpcError as error:
                 raise await self._wrapped(error, deadline) from error
 
@@ -281,6 +298,13 @@ class Connection:
             service_pb2.ServerLiveRequest(), timeout=timeout_s, metadata=self._headers or None
         )
 
+    def _ask_which_server(self) -> grpc.aio.UnaryUnaryCall:
+        return self._stub.ServerMetadata(
+            service_pb2.ServerMetadataRequest(),
+            timeout=CONNECT_TIMEOUT_S,
+            metadata=self._headers or None,
+        )
+
     def _ask_for_life(self) -> None:
         """Ask the server something, unless it still owes an answer; its answer is not read."""
         if self._question is None or self._question.done():
@@ -318,6 +342,7 @@ class Connection:
         if await self._was_lost(status, details or ""):
             self._losses += 1
             self._has_answered.clear()
+            self._answers.forget()
             return errors.ConnectionLostError(
                 f"the connection to {self._url} broke while a request was under way: {details}; "
                 "it was not repeated, because the request itself may be the reason"
