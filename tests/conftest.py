@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="comma-separated: end with an error on a processor that does not run these kernels",
     )  # fmt: skip
 
+    parser.addoption(
+        "--deadline", type=float, default=float("inf"), metavar="SECONDS",
+        help="skip the tests that have not begun by then, in seconds since 1970",
+    )  # fmt: skip
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a processor that does not run what was asked for."""
@@ -150,6 +156,13 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests that share what is dear to make stay together."""
     return workers.scheduler(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin no test after the deadline."""
+    if time.time() > item.config.getoption("--deadline"):
+        pytest.skip("the time of this run is over")
 
 
 @pytest.hookimpl(wrapper=True)
