@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 _VARIABLE = re.compile(r" \[\$\w+(=\w+)?\]$")  # written into the help by `add_variables`
 _ALWAYS = frozenset({"--help", "--help-all", "--quiet"})
 _EXIT_MISUSE = 2
+# A word that argparse never takes for a value, which may be "-", a negative number, or have spaces.
+_OPTION = re.compile(r"-(?!\d+$|\d*\.\d+$)[^ ]+")
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -38,6 +41,45 @@ class CommandParser(argparse.ArgumentParser):
             default=argparse.SUPPRESS,
             help="show all options, and exit",
         )
+
+    def parse_known_args(  # type: ignore[override]  # the base class overloads it
+        self,
+        args: Sequence[str] | None = None,
+        namespace: Any = None,  # noqa: ANN401 - as there
+    ) -> tuple[Any, list[str]]:
+        """Refuse an unknown option by name, before argparse misses the option it stands for."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        if unknown := self._unknown_option(arguments):
+            near = difflib.get_close_matches(unknown, self._option_string_actions, 1)
+            owner = [name for name, one in self._subcommands().items() if one._knows(unknown)][:1]
+            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = f"; write it after the word {owner[0]}" if owner else hint
+            self.error(f"unknown option {unknown}{hint}")
+        return super().parse_known_args(arguments, namespace)
+
+    def _unknown_option(self, arguments: Sequence[str]) -> str | None:
+        """Return the first option that is not of this parser; subcommands check their own."""
+        subcommands = self._subcommands()
+        for argument in arguments:
+            if argument == "--" or argument in subcommands:
+                return None
+            if _OPTION.fullmatch(argument) and not self._knows(argument.partition("=")[0]):
+                return argument.partition("=")[0]
+        return None
+
+    def _subcommands(self) -> dict[str, CommandParser]:
+        return {
+            name: parser
+            for action in self._actions
+            if isinstance(action, argparse._SubParsersAction)
+            for name, parser in action.choices.items()
+        }
+
+    def _knows(self, name: str) -> bool:
+        """Tell whether argparse takes this word for an option, or for the start of one."""
+        known = self._option_string_actions
+        is_short = not name.startswith("--") and name[:2] in known  # its value may be attached
+        return is_short or any(option.startswith(name) for option in known)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and end."""

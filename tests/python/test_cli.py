@@ -11,6 +11,7 @@ import pytest
 
 from ct2_triton import cli
 from ct2_triton.cli import EXIT_FAILED, EXIT_INTERRUPTED, main
+from ct2_triton.translate import cli as translate
 
 MODELS = str(Path(sys.executable).with_name("ct2-models"))
 
@@ -88,6 +89,53 @@ def test_help_fits_on_a_screen_and_a_misuse_is_a_line(
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f"ct2-{command}: ")
     assert line.endswith(f"; see ct2-{command} --help")
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        ("translate --modle x", "unknown option --modle; did you mean --model?"),
+        ("translate --modle=x", "unknown option --modle; did you mean --model?"),
+        ("translate -modle x", "unknown option -modle; did you mean --model?"),
+        ("translate bulk --wokers 2", "unknown option --wokers; did you mean --workers?"),
+        ("live -x --model m", "unknown option -x"),
+        ("gateway --modle-repository x", "unknown option --modle-repository; "
+         "did you mean --model-repository?"),
+        ("models list --modle-repository x", "unknown option --modle-repository; "
+         "did you mean --model-repository?"),
+        ("models --model-repository x list", "unknown option --model-repository; "
+         "write it after the word list"),
+        ("prepare x --quantisation int8", "unknown option --quantisation; "
+         "did you mean --quantization?"),
+        ("serve demo --htpp-port 1", "unknown option --htpp-port; did you mean --http-port?"),
+        ("bench --verion", "unknown option --verion; did you mean --version?"),
+    ],
+)  # fmt: skip
+def test_an_unknown_option_is_named_with_the_nearest_one(
+    words: str, refusal: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where an option that is required is missing, because it was mistyped."""
+    command, *arguments = words.split()
+    with pytest.raises(SystemExit) as ended:
+        getattr(cli, command)(arguments)
+    assert ended.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    program = " ".join([command, *(word for word in arguments[:1] if word in {"bulk", "list"})])
+    assert line == f"ct2-{program}: {refusal}; see ct2-{program} --help"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--model m --url=h:1 -i - --timeout -1",
+        "--mod m",
+        "-q --model m --keep",
+        "--model m -ifile",
+    ],
+)
+def test_a_value_and_a_short_form_are_no_unknown_option(words: str) -> None:
+    parser = cli.command_parser("ct2-translate", translate)
+    assert parser._unknown_option([*words.split(), "--with a space", "--", "--unknown"]) is None
 
 
 @pytest.mark.parametrize(
