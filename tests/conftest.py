@@ -17,7 +17,7 @@ from ct2_triton.serve import TritonServer
 from support import durations, processor, servers, shares, workers
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer, ServerStack
-from support.tiers import is_long
+from support.tiers import LONGEST_S, is_long
 from support.tiny import tiny_engine_model
 
 _SHOWN_LOG_LINES = 60
@@ -141,6 +141,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_long(item.nodeid):
             item.add_marker("long")
+            item.add_marker(pytest.mark.timeout(LONGEST_S))
     items.sort(key=lambda item: workers.order(item.nodeid))
     shares.deselect(config, items)
     processor.skip_without_core(items)

@@ -21,7 +21,7 @@ from support.helm import needs_helm, of_kind, rendered
 from support.prometheus import MISSING, binary
 from support.waiting import wait_until
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(2400)]
+pytestmark = pytest.mark.server
 
 SIZE_MB = 450
 """What the CPU image may take beside Debian itself. docs/releasing.md states it."""

@@ -11,7 +11,7 @@ import pytest
 from support.debian_root import ROOT, DebianRoot, make_root
 from support.wheels import build_wheel, repaired
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.server
 
 ANSWER = [
     "deu_Latn  Der Fahrkartenschalter öffnet um 5:45 Uhr.",

@@ -53,13 +53,11 @@ def environment() -> dict[str, str]:
     return found
 
 
-@pytest.mark.timeout(1800)
 def test_the_core_passes_on_the_oldest(environment: dict[str, str]) -> None:
     _run_tests(environment, "core")
 
 
 @pytest.mark.server
-@pytest.mark.timeout(1800)
 def test_the_backend_passes_on_the_oldest(environment: dict[str, str]) -> None:
     _run_tests(environment, "server")
 

@@ -32,8 +32,6 @@ SLOW = (
 )
 SHARE = 6  # of the cases of each test of the core; sanitize.sh by itself runs all of them
 
-pytestmark = pytest.mark.timeout(2400)
-
 
 def _run(*command: str) -> str:
     result = subprocess.run(

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import re
 
+# What a long test may take, beside two others on a slow machine; those of `make test` 15 minutes.
+LONGEST_S = 3600
+
 _CALLS = "the loop's half is in `make test`; that rows run as calls is not the subject"
 _PINGS = "waits for gRPC's own clocks; the shorter tests of silence are in `make test`"
 
