@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from ct2_triton.prepared_model import Language
 
     OptionValue = bool | int | float | str | Sequence[Any]
-    Rows = dict[str | None, Coroutine[Any, Any, Translation]]
+    Rows = dict[str | None, Callable[[], Coroutine[Any, Any, Translation]]]
+    """What translates a text, for each language."""
     Build = Callable[[Any, float | None], service_pb2.ModelInferRequest]
     """Makes a request to a version of the model, for the seconds that are left."""
 

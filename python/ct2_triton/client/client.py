@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, overload
 from ct2_triton.client.calls import (
     Call,
     blank,
-    code_of,
     failed,
     read_headers,
     row_key,
@@ -182,7 +181,7 @@ class TranslationClient(ModelClient):
         async def sentence(one: str) -> Translation | list[Translation]:
             # Where a newer call ends all languages, a cancellation would meet their end.
             rows = self._sentence(one, call).values()
-            found = await run_all(rows, cancels=supersede is None)
+            found = await run_all((row() for row in rows), cancels=supersede is None)
             return found[0] if targets is None or isinstance(targets, str) else found
 
         if isinstance(text, str):
@@ -254,7 +253,7 @@ class TranslationClient(ModelClient):
                     own = replace(own, supersede=sentence_key(supersede, sentence, superseded))
                 return self._sentence(sentence.text, own)
             except ClientError as error:
-                return {code_of(target): failed(error) for target in call.targets}
+                return dict.fromkeys(call.codes, partial(failed, error))
 
         async with aclosing(TranslationStream(start, behaviour).run(sentences)) as items:
             async for item in items:
@@ -325,7 +324,6 @@ class TranslationClient(ModelClient):
         return Call(*pair, options, start_clock, supersede, (), (), session or supersede, headers)
 
     def _sentence(self, text: str, call: Call) -> Rows:
-        """Make a coroutine for each language of a sentence."""
         if self._codec is None:  # nothing but blank texts: the server was not asked
-            return {code: blank(text, call, code) for code in call.codes}
+            return {code: partial(blank, text, call, code) for code in call.codes}
         return self._codec.start(text, call)

@@ -15,6 +15,7 @@ of length 0 where there is nothing to force, and DRAFT_IDS where the model takes
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -100,10 +101,10 @@ class IdCodec:
         self._ask = ask
 
     def start(self, text: str, call: Call) -> Rows:
-        """Split a sentence once and make a coroutine for each language."""
+        """Split a sentence once, for all languages."""
         encoded = self._tokenizer.encode(text)
         return {
-            code_of(target): self._translation(text, encoded, target, call)
+            code_of(target): partial(self._translation, text, encoded, target, call)
             for target in call.targets
         }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ct2_triton.client.tasks import cancel_all
-from ct2_triton.errors import ClientError, InvalidCallError
+from ct2_triton.errors import ClientError, InvalidCallError, SupersededError
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -22,10 +22,14 @@ if TYPE_CHECKING:
         Callable,
         Coroutine,
         Hashable,
+        Mapping,
     )
     from typing import Any
 
     from ct2_triton.client.results import Translation
+
+    Send = Callable[[], Coroutine[Any, Any, Translation]]
+    """Translates a sentence into one language; may be called again."""
 
 Order = Literal["per-language", "as-completed"]
 Superseded = Literal["cancel", "keep"]
@@ -92,7 +96,8 @@ class StreamOptions:
         on_error: "raise": the first sentence that fails ends the stream. "yield": it is yielded
             as an item whose outcome is the error, and the stream goes on.
         cancels: Whether an older version is cancelled; if not, the server ends it when the newer
-            one arrives there, and what it still answers is dropped.
+            one arrives there, and what it still answers is dropped. An older version that arrives
+            after the newer one ends that, which is then sent again.
     """
 
     max_in_flight: int = 16
@@ -130,17 +135,18 @@ class TranslationStream:
 
     def __init__(
         self,
-        start: Callable[[Sentence], dict[str | None, Coroutine[Any, Any, Translation]]],
+        start: Callable[[Sentence], Mapping[str | None, Send]],
         options: StreamOptions,
     ) -> None:
         """Prepare the run; nothing is read yet.
 
-        `start` makes the coroutines that translate a sentence, one for each language.
+        `start` gives what translates a sentence, for each language.
         """
         self._start = start
         self._options = options
         self._held: deque[_Held] = deque()
-        self._dropped: set[asyncio.Task[Translation]] = set()
+        # Superseded versions that have no end yet, by sentence and language.
+        self._dropped: dict[asyncio.Task[Translation], tuple[Hashable, str | None]] = {}
         self._slots = asyncio.Semaphore(options.max_in_flight)
         self._wake = asyncio.Event()
 
@@ -182,26 +188,40 @@ class TranslationStream:
                 self._supersede(sentence.id)
             await self._slots.acquire()
             held = _Held(position, sentence)
-            for target, coroutine in self._start(sentence).items():
-                held.tasks[target] = asyncio.create_task(coroutine)
+            for target, send in self._start(sentence).items():
+                held.tasks[target] = asyncio.create_task(self._translate(sentence, target, send))
                 held.tasks[target].add_done_callback(self._notify)
             self._held.append(held)
             position += 1
 
+    async def _translate(self, sentence: Sentence, target: str | None, send: Send) -> Translation:
+        """Translate a version; send it again if an older one may have ended it on the server.
+
+        The server may take two requests of one connection in either order. A request arrives once:
+        if all older versions had ended before this one was sent, somebody else superseded it.
+        """
+        while True:
+            has_older = (sentence.id, target) in self._dropped.values()
+            try:
+                return await send()
+            except SupersededError:
+                if not has_older or asyncio.current_task() in self._dropped:
+                    raise
+
     def _supersede(self, sentence_id: Hashable) -> None:
         """Forget older versions of a sentence, and cancel them unless the server ends them."""
         for held in [held for held in self._held if held.sentence.id == sentence_id]:
-            for task in held.tasks.values():
+            for target, task in held.tasks.items():
                 if self._options.cancels:
                     task.cancel()
-                self._dropped.add(task)
+                self._dropped[task] = (sentence_id, target)
                 task.add_done_callback(self._bury)
             self._forget(held)
         self._notify()
 
     def _bury(self, task: asyncio.Task[Translation]) -> None:
         """Let go of a superseded task, whose failure, if any, is ignored."""
-        self._dropped.discard(task)
+        self._dropped.pop(task, None)
         if not task.cancelled():
             task.exception()
 

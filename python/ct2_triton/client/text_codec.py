@@ -102,7 +102,7 @@ class TextCodec:
         self._joined = JoinedTexts(self._answers) if joins else None
 
     def start(self, text: str, call: Call) -> Rows:
-        """Make a coroutine for each language; all wait for one request if there is no key."""
+        """Prepare the languages; all wait for one request if there is no key."""
         if call.prefix_ids or call.draft_ids:
             name = "prefix_ids" if call.prefix_ids else "draft_ids"
             raise InvalidCallError(
@@ -110,12 +110,12 @@ class TextCodec:
                 "out, or name a model of token ids"
             )
         if not text.strip():
-            return {code: blank(text, call, code) for code in call.codes}
+            return {code: partial(blank, text, call, code) for code in call.codes}
         codes = call.codes
         if call.supersede is not None or len(codes) == 1:
-            return {code: self._alone(text, code, call) for code in codes}
+            return {code: partial(self._alone, text, code, call) for code in codes}
         shared = Shared(lambda: self._translations(text, codes, call, None))
-        return {code: shared.one(i) for i, code in enumerate(codes)}
+        return {code: partial(shared.one, i) for i, code in enumerate(codes)}
 
     async def _alone(self, text: str, code: str | None, call: Call) -> Translation:
         key = None if call.supersede is None else row_key(call.supersede, code)

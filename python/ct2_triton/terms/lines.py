@@ -91,7 +91,7 @@ async def stream_terms(
 
     def start(line: Sentence) -> dict[str | None, Any]:
         shared = Shared(partial(translate, line))
-        return {code: shared.one(i) for i, code in enumerate(codes)}
+        return {code: partial(shared.one, i) for i, code in enumerate(codes)}
 
     async with aclosing(TranslationStream(start, behaviour).run(sentences)) as items:
         async for item in items:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,9 @@ from ct2_triton.client.stream import Sentence, StreamItem, StreamOptions, Transl
 from ct2_triton.errors import InvalidCallError, RequestRejectedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Iterable
+    from collections.abc import AsyncGenerator, Iterable
+
+    from ct2_triton.client.stream import Send
 
 TARGETS = ("deu", "fra")
 
@@ -36,8 +39,8 @@ class Desk:
         for target in targets or self.targets:
             self.gate(text, target).set()
 
-    def start(self, sentence: Sentence) -> dict[str | None, Coroutine[Any, Any, Translation]]:
-        return {target: self._translate(sentence.text, target) for target in self.targets}
+    def start(self, sentence: Sentence) -> dict[str | None, Send]:
+        return {target: partial(self._translate, sentence.text, target) for target in self.targets}
 
     async def _translate(self, text: str, target: str) -> Translation:
         self.started.append((text, target))

@@ -57,6 +57,20 @@ class KeyedServer(FaultServer):
         return await echo(server, request, context)
 
 
+class ReorderingServer(KeyedServer):
+    """Takes the first request with a key after the second one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_first = True
+
+    async def keyed(self, server: FaultServer, request: Any, context: Any) -> Any:
+        was_first, self.is_first = self.is_first, False
+        if was_first:
+            await arrived(self, 1)
+        return await super().keyed(server, request, context)
+
+
 @pytest.fixture
 def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
     return Tokenizer(tokenizer_folder("nllb"))
@@ -133,6 +147,41 @@ async def test_versions_of_a_streams_sentence_end_each_other_without_cancelling(
     assert [item.sentence.text for item in items] == [TEXT, "Alone."]
     assert server.keys == ["hall-2/7/deu_Latn"] * 3 + [""]
     assert not server.was_cancelled
+
+
+async def test_a_version_that_an_older_one_ended_is_sent_again(tokenizer: Tokenizer) -> None:
+    server = ReorderingServer()
+
+    async def captions() -> AsyncGenerator[Sentence, None]:
+        yield Sentence("The old", id=7)
+        yield Sentence(TEXT, id=7)
+        await arrived(server, 3)  # the newer one, the older one, the newer one again
+        server.release.set()
+
+    async with client_of(server, tokenizer) as client:
+        call = client.stream(captions(), source="eng_Latn", targets="de", supersede="hall-2")
+        items = [item async for item in call]
+    assert [item.translation.text for item in items] == [TEXT]
+    assert server.keys == ["hall-2/7/deu_Latn"] * 3
+
+
+async def test_a_version_that_somebody_else_ended_is_not_sent_again(tokenizer: Tokenizer) -> None:
+    server = KeyedServer()
+
+    async def captions() -> AsyncGenerator[Sentence, None]:
+        yield Sentence(TEXT, id=7)
+        await arrived(server, 1)
+        other = client.translate("Mine.", source="eng_Latn", targets="de", supersede="hall-2/7")
+        others.append(asyncio.create_task(other))
+
+    others: list[asyncio.Task[Any]] = []
+    async with client_of(server, tokenizer) as client:
+        call = client.stream(captions(), source="eng_Latn", targets="de", supersede="hall-2")
+        with pytest.raises(errors.SupersededError):
+            [item async for item in call]
+        server.release.set()
+        assert (await others[0]).source_text == "Mine."
+    assert server.keys == ["hall-2/7/deu_Latn"] * 2
 
 
 async def test_versions_that_are_kept_have_no_key(tokenizer: Tokenizer) -> None:

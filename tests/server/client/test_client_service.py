@@ -235,8 +235,9 @@ async def test_a_stream_of_200_keeps_the_order_of_each_language(make_client: Mak
         assert sorted(one.text for one in streamed) == sorted(one.text for one in answer)
 
 
+@pytest.mark.parametrize("supersede", [None, "talk"])
 async def test_live_captions_give_the_last_version_of_each_sentence(
-    make_client: MakeClient,
+    make_client: MakeClient, supersede: str | None
 ) -> None:
     finals = sentences(20, seed=4)
 
@@ -251,7 +252,8 @@ async def test_live_captions_give_the_last_version_of_each_sentence(
     async with make_client() as client:
         shown: dict[tuple[Any, str | None], str] = {}
         count = 0
-        async for item in client.stream(captions(), targets=TARGETS[:2], **SHORT):
+        call = client.stream(captions(), targets=TARGETS[:2], supersede=supersede, **SHORT)
+        async for item in call:
             shown[item.sentence.id, item.target] = item.sentence.text
             count += 1
         await good(client)
