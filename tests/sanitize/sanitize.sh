@@ -63,9 +63,11 @@ build() {
 models() {
   PYTHONPATH=tests:tests/tiny "$python" -c '
 from core.conftest import MODEL
+from support.endless import endless_model
 from support.tiny import TinyOptions, tiny_engine_model
 print(tiny_engine_model("nllb", MODEL))
-print(tiny_engine_model("nllb"))'
+print(tiny_engine_model("nllb"))
+print(endless_model())'
 }
 
 # A prepared model with a tokenizer, in the folder that is named.
@@ -99,7 +101,7 @@ run_canary() {
 
 run_native() {
   keep_reports
-  build pool_stress backend_stress stream_stress out_of_memory exhausted_backend
+  build pool_stress backend_stress stream_stress out_of_memory exhausted_backend hand_over
   local directories
   mapfile -t directories < <(models)
   timeout 1800 nice "$build/tests/native/pool_stress" "${1:-60}" "$seed" "${directories[@]}"
@@ -108,6 +110,7 @@ run_native() {
   timeout 1800 nice "$build/tests/native/stream_stress" "${1:-60}" "$seed" "$build/text_model/demo"
   timeout 1800 nice "$build/tests/native/out_of_memory" "${directories[0]}"
   timeout 1800 nice "$build/tests/native/exhausted_backend" "${directories[0]}"
+  timeout 1800 nice "$build/tests/native/hand_over" 100 "$seed" "${directories[2]}"
   if [[ $kind == tsan ]]; then return; fi  # which cannot follow the fibers of the emulated GPU
   build lost_device
   # ASan warns of every use of fibers, which a log would show as a report: this one has none, and

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import ctranslate2
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +23,25 @@ def built_core() -> Path:
     if not cores or shutil.which("g++") is None:
         pytest.skip("needs g++ and the static core that an editable install leaves in build/")
     return max(cores, key=lambda core: core.stat().st_mtime).parent
+
+
+def backend_objects() -> list[Path]:
+    """What the plugin is linked from, but for how it opens the library of calls."""
+    objects = (built_core() / "CMakeFiles/triton_ctranslate2.dir").rglob("*.o")
+    return sorted(path for path in objects if path.name != "open_library.cc.o")
+
+
+def linked_engine() -> list[Path | str]:
+    """The core with the library of calls and CTranslate2 in the program, for `link`."""
+    build = built_core()
+    calls = build / "CMakeFiles/ct2triton_calls_objects.dir/src/engine/calls/library"
+    library = next(Path(ctranslate2.__file__).parents[1].glob("ctranslate2.libs/libctranslate2*"))
+    return [
+        *sorted(calls.glob("*.o")),
+        build / "libct2triton_core.a",
+        f"-Wl,--disable-new-dtags,-rpath,{library.parent}",
+        *("-Wl,--allow-shlib-undefined,--no-as-needed", library),
+    ]
 
 
 def link(to: Path, *parts: Path | str) -> None:
