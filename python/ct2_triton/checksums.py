@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SHA-256 of the files of a prepared model: made by ct2-prepare, checked whenever one asks.
+"""SHA-256 of the files of a prepared model: written by ct2-prepare, compared on request.
 
-They find damage (a broken disk, a copy that was cut), not an attacker, who could change the
+They find damage (a broken disk, a truncated copy), not an attacker, who could change the
 manifest as well.
 """
 
@@ -27,11 +27,11 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def verify(folder: Path) -> list[str]:
-    """Hold the files of a prepared model against its manifest; damage raises an error.
+    """Compare the files of a prepared model with its manifest; damage raises an error.
 
-    A version with a record of its own is held against that one. Version 1 may have been removed
-    where there is another. `config.pbtxt` is meant to be edited, and a folder may have files of its
-    owner: both are no damage, and returned in a sentence each.
+    A version with a record of its own is compared with that. Version 1 may have been removed if
+    there is another. A changed `config.pbtxt` and additional files are no damage: they are returned
+    in a sentence each.
     """
     versions = [version for version in versions_in(folder) if has_own_record(folder, version)]
     notes = _verify(folder, set(map(str, versions)), first_may_miss=bool(versions))
@@ -52,7 +52,7 @@ def verify_version(folder: Path, version: int) -> None:
 def _verify(
     folder: Path, apart: Collection[str] = (), *, first_may_miss: bool = False
 ) -> list[str]:
-    """Hold the files of one record against it; those of the folders `apart` have their own."""
+    """Compare files with their record; those of the folders `apart` have records of their own."""
     listed = read_json(folder / MANIFEST_NAME).get("files")
     if not isinstance(listed, dict) or not listed:
         raise PreparedModelError(
@@ -73,7 +73,7 @@ def _verify(
         )
     notes = [f"{folder / name} is not in {MANIFEST_NAME}" for name in there if name not in listed]
     if CONFIG_NAME in changed:
-        notes.insert(0, f"{folder / CONFIG_NAME} was edited since ct2-prepare wrote it")
+        notes.insert(0, f"{folder / CONFIG_NAME} has changed since the model was prepared")
     return notes
 
 

@@ -119,7 +119,7 @@ def test_models_are_listed_shown_and_verified(tmp_path: Path, make_server: MakeS
     assert listed.endswith("READY\n")
     shown = _run(_command("ct2-models show"), tmp_path)
     assert "license: apache-2.0" in shown
-    assert shown.endswith("demo: whole\n")
+    assert shown.endswith("demo: unchanged\n")
 
 
 @needs_helm

@@ -144,7 +144,7 @@ def _taker(server: RunningServer, name: str) -> Callable[[str], None]:
 def _take(server: RunningServer, name: str) -> None:
     """Have the server load what the folder says now; raise where it did not, or may not have."""
     doubt = (
-        f"the folder is as before, but {server.url} may still be loading; look with ct2-models "
+        f"the folder is as before, but {server.url} may still be loading; check with ct2-models "
         f"list --url {server.url}"
     )
     try:
@@ -162,10 +162,10 @@ def _take(server: RunningServer, name: str) -> None:
 
 def _verify(entry: CatalogEntry, *, as_json: bool) -> bool:
     if not entry.is_prepared:
-        result, notes, whole = f"{_unprepared(entry)}: nothing to hold it against", [], True
+        result, notes, whole = f"{_unprepared(entry)}; no checksums of its own", [], True
     else:
         try:
-            notes, result, whole = verify(entry.folder), "whole", True
+            notes, result, whole = verify(entry.folder), "unchanged", True
         except PreparedModelError as error:
             notes, result, whole = [], str(error), False
     if as_json:

@@ -75,7 +75,7 @@ def _find(source: str, revision: str | None) -> Checkpoint:
             raise SourceError(f"{source} is a local directory: it has no revision {revision!r}")
         return _local(path.resolve(), ModelSource(id=source, license=_license_of_card(path)))
     if _looks_like_path(source):
-        raise SourceError(f"there is no directory {source}, and it is no hub id (owner/name)")
+        raise SourceError(f"there is no file or folder {source}, and it is no hub ID (owner/name)")
     return _from_hub(source, revision)
 
 
@@ -90,7 +90,8 @@ def _archive(path: Path, source: str, revision: str | None) -> Checkpoint:
 
 
 def _looks_like_path(source: str) -> bool:
-    return source.startswith((".", "/", "~", os.sep)) or source.count("/") > 1
+    is_archive = source.endswith(SUFFIXES)
+    return is_archive or source.startswith((".", "/", "~", os.sep)) or source.count("/") > 1
 
 
 def _local(folder: Path, source: ModelSource) -> Checkpoint:
@@ -117,7 +118,7 @@ def _from_hub(hub_id: str, revision: str | None) -> Checkpoint:
         info = huggingface_hub.HfApi().model_info(hub_id, revision=revision)
     except HFValidationError as error:
         raise SourceError(
-            f"there is no directory {hub_id}, and it is no hub id (owner/name): {error}"
+            f"there is no file or folder {hub_id}, and it is no hub ID (owner/name): {error}"
         ) from error
     except TRANSPORT_ERRORS as error:
         if is_unreachable(error):

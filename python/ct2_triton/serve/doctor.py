@@ -23,6 +23,7 @@ from ct2_triton.serve.model_configs import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.options import check_free
 from ct2_triton.serve.processor import INEXACT_INT8, int8_calls_are_inexact
 from ct2_triton.serve.server import TritonServer
+from ct2_triton.version_policy import followed_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +49,7 @@ class Finding:
 
 
 def examine(options: ServerOptions, models: Sequence[str], timeout_s: float) -> Iterator[Finding]:
-    """Look at the server, the engine, the machine, the models, and translate a sentence.
+    """Check the server, the engine, the machine and the models, and translate a sentence.
 
     Without names all models of the repository are tried; where there is none at all, the demo's,
     from a folder that is removed again. Findings come as soon as they are known.
@@ -191,7 +192,7 @@ def _translations(
 
 def _translation(server: TritonServer, folder: Path) -> str:
     if not (folder / MANIFEST_NAME).is_file():
-        return f"{folder.name} was loaded; it has no tokenizer here to try it with"
+        return f"{folder.name} was loaded; it was not tried, because its folder has no tokenizer"
     from ct2_triton.client import SyncTranslationClient
 
     rules = TokenRules.read(folder / TOKENIZER_NAME)
@@ -207,7 +208,8 @@ def _translation(server: TritonServer, folder: Path) -> str:
 def verify_models(repositories: Sequence[Path]) -> list[str]:
     """Check every prepared model of some repositories, and leave other models alone.
 
-    What differs without being damage, and each model without manifest, is returned in a sentence.
+    What differs without being damage, and each model that has files of its own but no manifest, is
+    returned in a sentence.
     """
     notes: list[str] = []
     damages: list[str] = []
@@ -215,10 +217,11 @@ def verify_models(repositories: Sequence[Path]) -> list[str]:
         entry for repository in repositories for entry in repository.iterdir() if entry.is_dir()
     ):
         if not (folder / MANIFEST_NAME).is_file():
-            notes.append(f"{folder} has no {MANIFEST_NAME}: its files were not verified")
+            if followed_by(folder) is None:
+                notes.append(f"{folder.name} has no {MANIFEST_NAME}: its files were not verified")
             continue
         try:
-            notes += verify(folder)
+            notes += verify(folder.resolve())
         except PreparedModelError as error:
             damages.append(str(error))
     if damages:

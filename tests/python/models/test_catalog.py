@@ -102,17 +102,17 @@ def test_a_model_of_text_is_told_as_what_it_is(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "the files of demo" in lines[2]
     whole, beside = ct2_models(tmp_path, "verify").splitlines()
-    assert whole == "demo: whole"
-    assert beside == "demo-text: the files of demo: nothing to hold it against"
+    assert whole == "demo: unchanged"
+    assert beside == "demo-text: the files of demo; no checksums of its own"
     shown = json.loads(ct2_models(tmp_path, "show", "demo-text", "--json"))
     assert shown["files_of"] == "demo"
 
 
 def test_verify_finds_damage_and_goes_on(repository: Path, tmp_path: Path) -> None:
     assert ct2_models(repository, "verify").splitlines() == [
-        "by-hand: not prepared: nothing to hold it against",
-        "demo: whole",
-        f"{tiny_checkpoint('m2m100').name}: whole",
+        "by-hand: not prepared; no checksums of its own",
+        "demo: unchanged",
+        f"{tiny_checkpoint('m2m100').name}: unchanged",
     ]
     copy = tmp_path / "copy"
     prepare(PrepareOptions("demo", copy, name="a"))
@@ -122,7 +122,7 @@ def test_verify_finds_damage_and_goes_on(repository: Path, tmp_path: Path) -> No
     damaged, whole = ct2_models(copy, "verify", code=1).splitlines()
     assert damaged.startswith("a: ")
     assert "1/model/model.bin has other bytes" in damaged
-    assert whole == "b: whole"
+    assert whole == "b: unchanged"
 
 
 @pytest.mark.server

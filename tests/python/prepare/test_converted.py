@@ -253,6 +253,7 @@ def test_files_that_are_no_archive(tmp_path: Path) -> None:
     assert "cannot unpack" in refusal(tmp_path / "p.argosmodel", SourceError)
     (tmp_path / "p.tar").write_bytes(b"")
     assert "give a directory, or an archive" in refusal(tmp_path / "p.tar", SourceError)
+    assert "there is no file or folder no.argosmodel" in refusal(Path("no.argosmodel"), SourceError)
 
 
 def test_a_package_whose_compressed_files_are_damaged(opennmt_py: Path, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_verify_is_content_with_what_was_written(
 ) -> None:
     assert cli.models(["verify", "nllb", "--model-repository", str(copied.parent)]) == 0
     captured = capsys.readouterr()
-    assert captured.out == "nllb: whole\n"
+    assert captured.out == "nllb: unchanged\n"
     assert captured.err == ""
 
 
@@ -81,7 +81,7 @@ def test_verify_tells_what_its_owner_changed(copied: Path) -> None:
         config.write("# mine\n")
     (copied / "1" / "model" / "vmap.txt").touch()
     edited, added = verify(copied)
-    assert "config.pbtxt was edited" in edited
+    assert "config.pbtxt has changed" in edited
     assert "vmap.txt is not in ct2_model.json" in added
 
 

@@ -53,7 +53,7 @@ def test_the_new_version_has_a_record_and_the_old_one_stays(demo: Path) -> None:
 
 def test_damage_is_found_in_each_version(demo: Path) -> None:
     _add(demo.parent)
-    assert verify(demo) == [f"{demo / 'config.pbtxt'} was edited since ct2-prepare wrote it"]
+    assert verify(demo) == [f"{demo / 'config.pbtxt'} has changed since the model was prepared"]
     weights = demo / "2" / "model" / "model.bin"
     weights.write_bytes(weights.read_bytes()[:-1])
     with pytest.raises(PreparedModelError, match=r"demo/2 .*model/model\.bin has other bytes"):
