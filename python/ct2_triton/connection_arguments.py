@@ -46,8 +46,8 @@ def add_connection_arguments(parser: argparse.ArgumentParser, outage_s: float = 
         "--retry-for",
         type=_seconds,
         metavar="SECONDS",
-        help="how long to wait for a server that is out of reach, at the start and later; what "
-        f"was lost is sent again (default: 0 at the start, {outage_s:g} later)",
+        help="how long to wait for an unreachable server, at the start and later; lost requests "
+        f"are sent again (default: 0 at the start, {outage_s:g} later)",
     )
     group.add_argument(
         "--model-versions",
@@ -105,7 +105,7 @@ def add_web_arguments(parser: argparse.ArgumentParser, port: int, pages: str) ->
     add("--port", type=port_number, default=port, help=said)
     said = f"{pages}; *: all; repeatable"
     add("--allow-origin", action="append", type=origin, default=[], metavar="ORIGIN", help=said)
-    said = "time until a connection's next request has begun, its header included (default: "
+    said = "time until the header of a connection's next request has arrived (default: "
     said += "%(default)g)"
     add("--idle-timeout", type=duration, default=75.0, metavar="SECONDS", help=said)
     add_access_log_argument(parser)

@@ -44,14 +44,14 @@ class EngineLibrary:
 
     Attributes:
         library: libctranslate2, under the mangled name the wheel gives it.
-        dependencies: Private libraries that it looks for beside itself (libgomp).
+        dependencies: Private libraries that it loads from its own folder (libgomp).
     """
 
     library: Path
     dependencies: tuple[Path, ...]
 
     def links(self) -> dict[str, Path]:
-        """Give the files by the names under which they are looked for, all in one folder."""
+        """Return the files by the names under which they are loaded, all from one folder."""
         return {ENGINE_NAME: self.library, **{path.name: path for path in self.dependencies}}
 
 

@@ -3,7 +3,7 @@
 
 A wheel cannot carry links, and CTranslate2's library has another file name in every release; what
 depends on it asks the loader for one fixed name beside itself. So a folder that has the files under
-the names they look for is put together on the machine it is used on.
+the names they load is assembled on the machine that uses it.
 """
 
 from __future__ import annotations

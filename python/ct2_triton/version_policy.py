@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which versions of a model a server loads: the `version_policy` in its config.pbtxt.
 
-Models of text follow a model of ids: each version of theirs is on the files of that of ids.
+Text models follow a token-ID model: each of their versions shares the files of its version.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ def test_models_of_text_follow_under_traffic(tmp_path: Path, make_server: MakeSe
     with SyncTranslationClient(server.grpc_url, "demo-text", versions=split) as client:
         found = client.translate([f"Platform {n}." for n in range(24)], source="en", targets="de")
     assert {one.version for one in found} == {"1", "2"}
-    assert "demo-text is on the files of demo, and serves what that serves" in ct2_models(
+    assert "demo-text shares the files of demo and serves its versions" in ct2_models(
         tmp_path, "promote", "demo-text", "2", code=1
     )
 

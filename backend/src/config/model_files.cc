@@ -16,7 +16,7 @@ const std::string& TargetIds::Of(const std::vector<int64_t>& source,
     const auto known = in_prefix.find(prefix.front());
     if (known != in_prefix.end()) return known->second;
   }
-  // Behind the id of the source's language, where there is one.
+  // After the ID of the source language, if the model has one.
   const size_t places = in_source.empty() ? 0 : std::min<size_t>(2, source.size());
   for (size_t i = 0; i < places; ++i) {
     const auto known = in_source.find(source[i]);
@@ -26,7 +26,7 @@ const std::string& TargetIds::Of(const std::vector<int64_t>& source,
 }
 
 const std::string& TargetIds::SourceOf(const std::vector<int64_t>& source) const {
-  constexpr size_t kPlaces = 2;  // at each end: the end token may stand behind the language
+  constexpr size_t kPlaces = 2;  // at each end: the end token may follow the language
   for (size_t i = 0; i < source.size() && !of_source.empty(); ++i) {
     if (i == kPlaces) i = std::max(i, source.size() - kPlaces);
     const auto known = of_source.find(source[i]);

@@ -52,8 +52,8 @@ SourceLimit LongestSource(const DecodingOptions& options, const Weights& weights
   return limit;
 }
 
-// The row cut to `tokens`. Its end is kept, as CTranslate2 does: the end token, and a language id
-// behind it.
+// The row cut to `tokens`. As in CTranslate2, its end is kept: the end token, and a language ID
+// after it.
 Ids Cut(const IdView& source, int64_t tokens, const Weights& weights) {
   const auto is_end = [&](size_t position) { return source[position] == weights.source_end_id(); };
   const size_t size = source.size();

@@ -12,7 +12,7 @@ constexpr size_t kMostScheme = 16;
 constexpr size_t kMostHost = 253;
 constexpr size_t kMostPlaceholder = 64;
 constexpr size_t kMostTag = 256;
-constexpr size_t kLeastDomain = 2;  // letters behind the last dot
+constexpr size_t kLeastDomain = 2;  // letters after the last dot
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool IsDecimal(char c) { return c >= '0' && c <= '9'; }

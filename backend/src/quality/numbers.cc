@@ -13,7 +13,7 @@ namespace ct2triton {
 namespace {
 
 constexpr size_t kMostDigits = 18;  // of a number that is compared as one
-constexpr size_t kGroup = 3;        // digits behind a separator of thousands
+constexpr size_t kGroup = 3;        // digits after a separator of thousands
 constexpr size_t kLakhGroup = 2;    // and between two of India's
 constexpr size_t kMinute = 2;
 

@@ -16,8 +16,8 @@ size_t WorthHolding(const LoopState& state) {
   return std::min(kMostHeld, state.rows / kRowsPerHeld);
 }
 
-// Rows that this loop should take so that all lanes come out about even: a few more are better than
-// to let them wait for the turn of another loop.
+// Number of rows that this loop should take so that all lanes have about equally many. It takes a
+// few more rather than leave them waiting for another loop.
 size_t Room(const LoopState& state, const LoopSettings& settings) {
   const size_t all = state.waiting_sequences + state.all_sequences;
   const size_t share = (all + state.lanes - 1) / state.lanes + WorthHolding(state);

@@ -9,9 +9,9 @@
 namespace ct2triton {
 namespace {
 
-// The turns of the rows of one request lie so far apart, while each row that is taken moves the
-// turn of new rows on by at least one: rows that come later go before the request's later rows, and
-// still it gets one row in so many.
+// Distance of the rows of one request in the order of the queue. Each row that is taken moves the
+// place of new rows by at least one, so rows of later requests overtake the request's later rows,
+// and the request still gets one row in this many.
 constexpr uint64_t kTurnsOfRow = 8;
 
 // Waiting rows from which a call chooses each of its rows.
@@ -93,7 +93,7 @@ std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const IsEncod
 void RowQueue::TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const IsEncoded& encoded) {
   WaitingJobs::Cursor cursor(&jobs_);
   Offer offer = Offer::kTaken;
-  // Behind a row that was passed, which is wide, may stand thousands of wide ones.
+  // A row that was passed is wide, and thousands of wide rows may follow it.
   for (bool passing = false; offer != Offer::kEnded; passing |= offer == Offer::kPassed) {
     Job* const job = passing ? cursor.NextNarrow() : cursor.Next();
     if (job == nullptr) break;

@@ -46,8 +46,8 @@ std::vector<Job> RunningLoop::AdmitAndStep(std::vector<Job> admitted) noexcept {
   return failed;
 }
 
-// Jobs that cannot be admitted together are admitted one by one: those that run are none the worse
-// for it. Returns those that cannot be admitted.
+// Jobs that cannot be admitted together are admitted one by one; running jobs are not affected.
+// Returns those that cannot be admitted.
 std::vector<Job> RunningLoop::Join(std::vector<Job> jobs) noexcept {
   if (jobs.empty() || TryAdmit(&jobs) || jobs.size() == 1) return jobs;
   auto failed = jobs.begin();

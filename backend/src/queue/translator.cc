@@ -19,8 +19,8 @@ size_t OrAutomatic(int64_t option, size_t automatic) {
   return option > 0 ? static_cast<size_t>(option) : automatic;
 }
 
-// What a call may hold and how many run at once, where the config leaves it to us.
-// benchmarks/README.md has the measurements behind the CPU's numbers; the GPU's are not measured.
+// Size of a call and number of calls at once, for what the config does not set.
+// benchmarks/README.md has the measurements for the CPU's numbers; the GPU's are not measured.
 WorkSettings Settings(const Device& device, const EngineOptions& engine) {
   const bool cpu = device.kind == Device::Kind::kCpu;
   const size_t cores = UsableCores();

@@ -119,7 +119,7 @@ void ModelMetrics::Count(const RowReport& report) noexcept {
   if (report.result != nullptr && !report.result->hypotheses.empty()) {
     CountAnswer(report);
   } else {
-    cells_.Add(M::kRows, 1, kFinishReasons);  // "failed" stands behind the reasons
+    cells_.Add(M::kRows, 1, kFinishReasons);  // "failed" follows the reasons
   }
 }
 

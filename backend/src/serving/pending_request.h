@@ -159,7 +159,7 @@ class PendingRequest : public RowListener,
   Counted bytes_;
   std::vector<RowResult> results_;
   std::optional<Error> failure_;  // the first one
-  std::optional<Error> late_;     // the next one, behind the deadline
+  std::optional<Error> late_;     // the next one, after the deadline
   RequestTimes times_;
   RequestTrace trace_;
   std::atomic<bool> superseded_{false};

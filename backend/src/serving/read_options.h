@@ -9,7 +9,7 @@
 
 namespace ct2triton {
 
-// Outputs that an option stands for: to name one turns it on.
+// Outputs that belong to an option: a request that names the output sets the option.
 struct WantedOutputs {
   bool scores = false;
   bool alignments = false;

@@ -62,8 +62,9 @@ void RowFeeder::Add(Source source) {
   translator_->WakeWaiting();
 }
 
-// Small requests first: they are few rows, and large ones have turns as long as half of the places
-// are free. A row of a large one that is due goes before them, so that none of them starves.
+// Small requests go first, because they have few rows; large ones are served while half of the
+// places are free. A row of a large request that is due goes before them, so that no request
+// starves.
 RowFeeder::Sources* RowFeeder::NextToServe(size_t* places) noexcept {
   const size_t waiting = translator_->waiting();
   if (waiting >= most_) return nullptr;

@@ -156,7 +156,7 @@ def add_what(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME",
         help="what to measure; may be given again, and ratios are to the first (default: "
-        f"{', '.join(_SMOKE_CONTENDERS)}); a wrong name is answered with all",
+        f"{', '.join(_SMOKE_CONTENDERS)}); a wrong name lists all",
     )
     parser.add_argument(
         "--scenario",
@@ -175,7 +175,9 @@ def add_what(parser: argparse.ArgumentParser) -> None:
         default="cpu",
         help="where all contenders translate (default: %(default)s)",
     )
-    parser.add_argument("--rounds", type=count, help="turns of each contender (default: 3)")
+    parser.add_argument(
+        "--rounds", type=count, help="measurements of each contender in each scenario (default: 3)"
+    )
     parser.add_argument(
         "--minutes",
         type=duration,

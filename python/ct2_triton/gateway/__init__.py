@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LibreTranslate's HTTP API in front of models that take text (docs/gateway.md)."""
+"""LibreTranslate's HTTP API, served with text models (docs/gateway.md)."""

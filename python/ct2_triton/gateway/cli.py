@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serve LibreTranslate's HTTP API in front of models that take text.
+"""Serve LibreTranslate's HTTP API with text models.
 
 Programs that speak that API (Weblate, plug-ins of LibreOffice and browsers, subtitle tools) then
 use this server. The models are those that ct2-prepare --io text or --io both writes:
@@ -106,8 +106,8 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
         "--public-address",
         type=public_address,
         metavar="URL",
-        help="address that visitors have for the gateway, such as that of a proxy in front, for "
-        "translatedFileUrl (default: that of the request)",
+        help="public address of the gateway, such as that of a proxy, for translatedFileUrl "
+        "(default: that of the request)",
     )
     add(
         "--allowed-host",
@@ -115,7 +115,7 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
         type=host_name,
         default=[],
         metavar="NAME",
-        help="name of the gateway in requests (Host), such as that of a proxy in front; may be "
+        help="name of the gateway in requests (Host), such as that of a proxy; may be "
         "repeated; *: any (default: where only this machine reaches --host, localhost and names "
         "without a dot; else any)",
     )

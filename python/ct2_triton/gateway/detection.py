@@ -33,7 +33,7 @@ _UNLISTED = 2.0  # by how much the words of a language without a list count less
 
 @dataclass(frozen=True)
 class Detection:
-    """A guess.
+    """A detected language.
 
     Attributes:
         language: The language's code in the gateway.
@@ -45,7 +45,7 @@ class Detection:
 
 
 class Detector:
-    """Guesses among given languages."""
+    """Detects which of the given languages a text has."""
 
     def __init__(self, languages: Sequence[str], find: Callable[[str], str | None]) -> None:
         """Load py3langid's model, once.
@@ -71,7 +71,7 @@ class Detector:
         return sorted({code for code in self._codes.values() if code})
 
     def detect(self, text: str) -> list[Detection]:
-        """Guess the language of a text, best first; of confidence 0 where it has no letters."""
+        """Detect the language of a text, best first; confidence 0 for a text without letters."""
         guesses = self._ranked(text) or [self._unknown]
         return guesses[:1] + [one for one in guesses[1:] if one.confidence >= _LEAST_PERCENT]
 
@@ -101,7 +101,7 @@ class Detector:
         return zip(names, map(float, shares / shares.sum()), strict=True)
 
     def source_of(self, text: str, sources: Sequence[str]) -> Detection:
-        """Guess from which of some languages a text is to be translated.
+        """Detect from which of some languages a text is to be translated.
 
         The confidence is low where the text is in another language, and 0 where nothing speaks for
         any of them.
@@ -112,7 +112,7 @@ class Detector:
         return Detection("en" if "en" in sources else sources[0], 0.0)
 
     def sources_of(self, texts: Sequence[str], sources: Sequence[str]) -> list[Detection]:
-        """Guess the source of each text; short ones are judged by all texts together."""
+        """Detect the source of each text; short ones are judged by all texts together."""
         together = self.source_of("\n".join(texts), sources)
         return [
             self.source_of(text, sources) if len(text) >= _SHORT else together for text in texts

@@ -52,7 +52,7 @@ def document(
         "info": {
             "title": "ct2-gateway",
             "version": __version__,
-            "description": "LibreTranslate's API in front of ct2-triton.",
+            "description": "LibreTranslate's API, served by ct2-triton.",
         },
         "paths": {
             "/translate": {"post": _translate(catalog, limits, formats, named)},
@@ -101,7 +101,7 @@ def _translate(
         detectedLanguage={"anyOf": [_detection(), {"type": "array", "items": _detection()}]},
         alternatives={"type": "array"},
         quality={"type": ["number", "array"], "description": "0 to 1, below 0.5 where flagged"},
-        qualityFlags={"type": "array", "description": "What looks wrong"},
+        qualityFlags={"type": "array", "description": "Suspected faults"},
         qualityNotComputed={"type": "array", "description": "Flags that could not be computed"},
     )
     answer["required"] = ["translatedText"]
@@ -116,7 +116,7 @@ def _detect() -> dict[str, Any]:
     fields = {"q": _STRING | {"description": "Text"}, "api_key": _KEY}
     answer = {"type": "array", "items": _detection()}
     return _post(
-        "Guess the language of a text", fields, ["q"], answer, ("400", "403", "408", "413")
+        "Detect the language of a text", fields, ["q"], answer, ("400", "403", "408", "413")
     )
 
 

@@ -55,7 +55,7 @@ _json = partial(web.json_response, dumps=write_json)
 
 
 class Gateway:
-    """LibreTranslate's API in front of a translator."""
+    """LibreTranslate's API, answered by a translator."""
 
     def __init__(self, translator: Translator, limits: Limits, files: Path | None = None) -> None:
         """Prepare the server; without a folder for them, files are not translated."""

@@ -156,7 +156,7 @@ class Translator:
 
     Attributes:
         catalog: The languages.
-        detector: Guesses the languages of texts.
+        detector: Detects the languages of texts.
         clients: The client of each model.
         formats: How each format is translated.
         glossaries: What requests may name as `glossary`.

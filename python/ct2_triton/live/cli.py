@@ -58,15 +58,15 @@ _SHUTDOWN_S = 5.0
 _HELP = {
     "to": "target languages, comma-separated",
     "title": "title of the event, which the pages show",
-    "mode": "final: translate whole segments only; steady: show words before, and settle those "
-    "that two translations agree on; append: never take a shown word back (default: %(default)s)",
+    "mode": "final: translate whole segments only; steady: show words before, and commit those "
+    "that two translations agree on; append: never change a shown word (default: %(default)s)",
     "mask": "words at the end of an interim translation that mode steady does not show (default: "
     "%(default)s)",
     "words": "new words to wait for before the next translation (default: %(default)s)",
     "interval": "least time between two translations of a segment, in ms (default: %(default)s)",
-    "captions": "captions kept for those who come late and for subtitles, one for each segment and "
-    "language; beyond it the oldest are forgotten (default: %(default)s)",
-    "longest": "cut a segment after so many words where no sentence ends (default: %(default)s)",
+    "captions": "captions kept for late viewers and for subtitles, one per segment and language; "
+    "the oldest are dropped (default: %(default)s)",
+    "longest": "cut a segment after this many words if no sentence ends (default: %(default)s)",
     "subtitles": "at the end, write LANGUAGE.vtt and .srt; files that exist are kept and new ones "
     "numbered",
     "new": "begin a new event where a crash cut off the last one in the folder of --subtitles, "
@@ -76,11 +76,11 @@ _HELP = {
     "speed": "subtitles: characters that are read in a second, at most (default: %(default)g)",
     "connections": "most connections at a time; more are refused (default: one for each speaker "
     f"and viewer, and {_OTHER_CONNECTIONS} more)",
-    "grace": "time in which a speaker who left may come back to the same segments; after it "
-    "they end (default: %(default)g)",
-    "origin": "pages of which other origin may speak and read, such as https://talks.example.com: "
-    "those of a proxy in front, or of another site",
-    "quality": "have the server judge translations: flagged interim captions are not settled, "
+    "grace": "time in which a disconnected speaker may continue its segments; then they end "
+    "(default: %(default)g)",
+    "origin": "another origin whose pages may speak and read, that of a proxy or another site, "
+    "such as https://talks.example.com",
+    "quality": "have the server judge translations: flagged interim captions are not committed, "
     "flagged finals are marked in JSON, and a sentence is shown at most twice in a row "
     "(docs/quality.md)",
     "newest": "translate all of an update, not only the text that two updates agree on",
@@ -176,7 +176,7 @@ def _translator(
 
 
 async def _stdio(args: argparse.Namespace) -> int:
-    """Turn updates on stdin into captions on stdout; answer there, too, what cannot be used."""
+    """Write captions of the updates on stdin to stdout, and a line for each refused update."""
     hub, refused, start = Hub(args.max_captions), 0, time.monotonic()
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_client(args))

@@ -98,7 +98,7 @@ class Cuts:
         return [*pieces, Piece(open_one, join_words(split_words(worth)[place:]))]
 
     def _place(self, words: list[str]) -> int:
-        """Find where the last cut was; words in front of it may have come or gone."""
+        """Find where the last cut was; words before it may have been added or removed."""
         known = [word.rstrip() for word in self._cut]
         for distance in range(_FARTHEST_WORDS + 1):
             for place in (self._words + distance, self._words - distance):

@@ -29,30 +29,30 @@ class LiveOptions:
     """How a live translation behaves.
 
     Attributes:
-        mode: "final": whole segments only. "steady": words are settled when guesses agree on
-            them, and some are shown before; the final may still replace them. "append": viewers
-            see additions only.
-        min_words: New words that a guess waits for; so many words must a first guess have.
-        min_interval_ms: Milliseconds between two guesses of a segment and language, at least.
-        mask_words: Mode "steady" shows, as a tail, what guesses do not agree on yet, but for so
-            many words at the end of the newest guess. A large number hides the tail.
-        source: What is translated where the recognizer names no stable part: what two updates
-            "agreement" on, or the "newest" text.
-        cut_sentences: Text that goes on is cut at the ends of sentences.
-        max_words: Words after which it is cut where no sentence ends.
+        mode: "final": whole segments only. "steady": words are committed when consecutive
+            translations agree on them, and some are shown before; the final may replace them.
+            "append": viewers see additions only.
+        min_words: New words that an interim translation waits for, and the least of the first one.
+        min_interval_ms: Least time between two interim translations of a segment and language.
+        mask_words: Mode "steady" shows words that are not committed as a tail, without this many
+            words at the end of the newest translation. A large number hides the tail.
+        source: The text to translate if the recognizer names no stable part: "agreement", on which
+            two consecutive updates agree, or "newest", all of it.
+        cut_sentences: Running text is cut at the ends of sentences.
+        max_words: Words after which it is cut if no sentence ends.
         max_segments: Segments that may be open (begun and not final) at a time.
         max_waiting_finals: Final segments that may wait for their translation or their reader;
             then `push` waits.
         max_chars: Longest text of an update after the last cut, in characters.
-        outage_s: Seconds for which a final is sent again while the server takes nothing.
-        drafts: Each greedy request tells the server the answer before it, which saves steps there.
-            Only in mode "steady" is a guess biased towards it. Turn it off where the model's own
+        outage_s: How long to keep sending a final to an unreachable server, in seconds.
+        drafts: Each greedy request carries the previous translation, which saves decode steps.
+            Only mode "steady" biases translations towards it. Disable it if the model's own
             settings sample.
-        quality: The server judges each translation. A flagged guess commits nothing, a flagged
-            final is marked, and a sentence that the recognizer says more than twice in a row is
-            not translated again.
-        policy: A way of your own to make captions from guesses, instead of the mode's: a function
-            that is given the tokenizer's `decode` and makes a `Policy`.
+        quality: The server judges each translation. A flagged interim translation commits nothing,
+            a flagged final is marked, and a sentence that the recognizer repeats more than twice in
+            a row is not translated again.
+        policy: Makes captions from interim translations in place of the mode: a function that is
+            given the tokenizer's `decode` and makes a `Policy`.
     """
 
     mode: Mode = "steady"

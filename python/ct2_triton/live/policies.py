@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How guesses become captions: one small class for each way, without input or output.
+"""How interim translations become captions: one small class per method, without input or output.
 
-A guess is the translation of a segment's text so far. A policy says what the next guess is given
-to start from, and what of it is shown. The final translation never starts from anything.
+A guess is an interim translation: that of a segment's text so far. A policy says from which draft
+the next guess starts, and which part of it is shown. The final translation starts from none.
 """
 
 from __future__ import annotations

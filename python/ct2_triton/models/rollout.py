@@ -101,7 +101,7 @@ def _previous(model: Path, served: Versions) -> Versions:
     if after != served:
         raise VersionError(
             f"{model / CONFIG_NAME} serves {listed(served)}, and the newest promotion was to "
-            f"{listed(after)}: somebody else changed it; say what to serve with ct2-models promote"
+            f"{listed(after)}: it was changed meanwhile; choose versions with ct2-models promote"
         )
     return before
 
@@ -116,7 +116,7 @@ def _carried_out(history: list[dict[str, Any]], served: Versions) -> list[dict[s
 def _check_leads(model: Path) -> None:
     if leader := followed_by(model):
         raise VersionError(
-            f"{model.name} is on the files of {leader}, and serves what that serves: name {leader}"
+            f"{model.name} shares the files of {leader} and serves its versions: name {leader}"
         )
 
 

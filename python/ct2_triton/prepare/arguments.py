@@ -67,7 +67,7 @@ def add_preparation_arguments(parser: argparse.ArgumentParser, io: str = Prepare
     add(
         "--language-pair",
         metavar="FROM:TO",
-        help="what a converted model translates (en:de), where nothing in it says so",
+        help="languages of a converted model whose files do not name them, such as en:de",
     )
     add(
         "--no-placeholders",
@@ -81,8 +81,8 @@ def add_preparation_arguments(parser: argparse.ArgumentParser, io: str = Prepare
         action="append",
         metavar="[FROM:TO,...=]FILE",
         dest="quality_texts",
-        help="a text of good sentences, one a line, whose translations show the verdicts what is "
-        "usual (docs/quality.md); repeatable",
+        help="text of good sentences, one per line; their translations give the verdicts the "
+        "usual values (docs/quality.md); repeatable",
     )
     _add_shortlist_arguments(parser)
     parser.set_defaults(default_io=io)
@@ -96,16 +96,16 @@ def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
         "--shortlist-from",
         action="append",
         metavar="LANGUAGE[=FILE],...",
-        help="target languages whose tokens answers are made of: those in a text of one sentence a "
-        "line, or without a file every token of the language's script; FILE alone where a model "
-        "has one target language; repeatable",
+        help="target languages of the shortlist: it has the tokens of a text of one sentence per "
+        "line or, without a file, all tokens of the language's script; FILE alone for a model with "
+        "one target language; repeatable",
     )
     group.add_argument(
         "--shortlist-size",
         type=int,
         metavar="TOKENS",
-        help="tokens of each language beside those that spell any text: the most frequent of its "
-        "text, and where the text has fewer, the first of its script (default: all of the text)",
+        help="tokens per language besides those that can spell any text: the most frequent of its "
+        "text and, if the text has fewer, the first of its script (default: all of the text)",
     )
     group.add_argument(
         "--shortlist-licence",

@@ -43,7 +43,7 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
 
     It lies beside the parent of `output` rather than beside `output` itself where that is possible:
     a running Triton takes every folder of its model repository for a model, hidden ones too. One
-    process at a time writes `output`; what an earlier one that was killed left behind is removed.
+    process at a time writes `output`; files of an earlier, killed process are removed.
     After any exception, also Ctrl-C, the folder is gone and `output` as before.
     """
     check_output(output, force=force)

@@ -114,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=partial(count, least=0),
         default=5,
         metavar="N",
-        help="start the server again after a crash, at most so often in 60 seconds; 0: end instead "
+        help="restart the server after a crash, at most this often in 60 seconds; 0: exit instead "
         "(default: %(default)s)",
     )
     add_preparation_arguments(parser, io="auto")

@@ -103,7 +103,7 @@ def server_environment(options: ServerOptions, folder: BackendFolder) -> dict[st
         _prepend(environment, "LD_LIBRARY_PATH", folder.libraries)
     cublas = cublas_wheel_folder()
     if cublas is not None:
-        # Behind what is there: a library that the user or the system offers goes first.
+        # Appended, so that a library of the user or the system is found first.
         rest = environment.get("LD_LIBRARY_PATH")
         environment["LD_LIBRARY_PATH"] = f"{rest}{os.pathsep}{cublas}" if rest else str(cublas)
     environment.update(options.environment)

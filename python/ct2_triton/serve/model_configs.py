@@ -120,7 +120,7 @@ def _configs_of(repository: Path) -> Iterator[ModelConfig]:
         )
     if (repository / "config.pbtxt").is_file():
         raise ModelRepositoryError(
-            f"{repository} is a model: name the model repository, the folder that it lies in"
+            f"{repository} is a model: name the model repository, the folder that contains it"
         )
     for path in sorted(repository.glob("*/config.pbtxt")):
         try:

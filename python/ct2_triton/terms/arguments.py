@@ -33,7 +33,7 @@ def add_term_arguments(parser: argparse.ArgumentParser, *, loss: str) -> None:
         action="append",
         default=[],
         metavar="PHRASE",
-        help="comes back as it is, wherever it stands as whole words; repeatable",
+        help="keep this phrase unchanged wherever it occurs as whole words; repeatable",
     )
     group.add_argument(
         "--glossary",
@@ -41,20 +41,20 @@ def add_term_arguments(parser: argparse.ArgumentParser, *, loss: str) -> None:
         action="append",
         default=[],
         metavar="[LANGUAGE=]FILE",
-        help="a phrase, a tab and what it becomes on each line; a phrase alone comes back as it "
-        "is; for one target language or for all; repeatable",
+        help="file whose lines are a phrase, a tab and its translation; a phrase alone is kept "
+        "unchanged; for one target language or all; repeatable",
     )
     add_patterns_argument(group)
 
 
 def add_patterns_argument(parser: argparse._ActionsContainer) -> None:
-    """Declare the patterns that come back as they are."""
+    """Declare the patterns that are kept unchanged."""
     parser.add_argument(
         "--keep-patterns",
         type=names,
         default=[],
         metavar="NAMES",
-        help="urls, emails, numbers, emoji: these come back as they are; comma-separated",
+        help="kinds of text to keep unchanged, comma-separated: urls, emails, numbers, emoji",
     )
 
 

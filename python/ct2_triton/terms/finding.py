@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find what must come back as it is: what `<dnt>` holds, phrases, glossary words, patterns."""
+"""Find text to keep unchanged or by a glossary: content of `<dnt>`, phrases and patterns."""
 
 from __future__ import annotations
 

@@ -104,12 +104,12 @@ async def translate_terms(
 
     Args:
         client: Of the model.
-        text: The text; `<dnt>...</dnt>` around what comes back as it is.
+        text: The text; `<dnt>...</dnt>` around text to keep unchanged.
         source: Its language.
         targets: Language or languages wanted.
-        keep: Phrases that come back as they are.
-        glossary: What phrases become; for the languages of this call.
-        patterns: What else comes back as it is: "urls", "emails", "numbers", "emoji".
+        keep: Phrases to keep unchanged.
+        glossary: Translations of phrases, for the languages of this call.
+        patterns: Other text to keep unchanged: "urls", "emails", "numbers", "emoji".
         terms: All three, checked and compiled once for any number of calls.
         placeholders: Kinds of placeholders, such as `X{}`, or names that the model copies. None:
             those that `ct2-prepare` found, where the model's folder is at hand; else `X{}`, `[{}]`.

@@ -116,8 +116,9 @@ def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
     record = _newest(output)
     if record is None:
         raise ClientError(
-            f"{output} is there, and nothing says what it was made of ({_path(output)} is not "
-            "there): remove it to translate again, or name another --output"
+            f"{output} exists, but there is no record of what it was translated from "
+            f"({_path(output)} is not there): remove it to translate again, or name another "
+            "--output"
         )
     changed = changes(record.made_of, made_of)
     is_same = not changed

@@ -217,7 +217,10 @@ def test_what_this_command_did_not_write_is_not_written_over(
     source.write_text("One.\n", encoding="utf-8")
     output.write_text("Mine.\n", encoding="utf-8")
     line = command("-i", source, "-o", output)
-    assert f"{output} is there, and nothing says what it was made of" in run(*line, code=1).stderr
+    assert (
+        f"{output} exists, but there is no record of what it was translated from"
+        in run(*line, code=1).stderr
+    )
     assert output.read_text() == "Mine.\n"
     output.unlink()
     run(*line)

@@ -385,7 +385,7 @@ async def test_a_file_that_is_too_large_names_the_limit(
 
 async def test_the_api_can_be_read(browser: Any, site: Site) -> None:
     await asyncio.to_thread(browser.get, f"{site.url}/docs")
-    await until(browser, STATUS, "LibreTranslate's API in front of ct2-triton.")
+    await until(browser, STATUS, "LibreTranslate's API, served by ct2-triton.")
     titles = await run(browser, "[...document.querySelectorAll('h2')].map((e) => e.textContent)")
     assert "POST /translate" in titles
     assert "target" in await run(browser, "document.getElementById('routes').textContent")

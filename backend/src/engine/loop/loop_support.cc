@@ -50,8 +50,8 @@ std::optional<std::string> WhyNotLoop(const SearchOptions& search) {
   return std::nullopt;
 }
 
-// A row whose prefix reaches its limit never runs in the loop, so nothing says where its tokens
-// look. (With a seed it stays there, since calls take none.)
+// A row whose prefix reaches its limit is never decoded in the loop, so the loop has no alignments
+// for it. With a seed it stays in the loop, because calls take no seed.
 std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weights) {
   const SearchOptions& search = *row.search;
   if (auto reason = WhyNotLoop(search)) return reason;

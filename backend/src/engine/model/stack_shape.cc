@@ -13,7 +13,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// Behind "encoder/" or "decoder/".
+// Names after "encoder/" or "decoder/".
 const Names kAttributes = {"activation", "num_heads", "position_encodings/encodings", "pre_norm",
                            "scale_embeddings"};
 const Names kEncoderAttributes = {"embeddings_merge", "multi_query_attention"};
@@ -27,7 +27,7 @@ const Names kDecoderAttributes = {"alibi",
                                   "projection/weight",
                                   "projection/weight_scale",
                                   "start_from_zero_embedding"};
-// Behind the layer's name.
+// Names after the name of a layer.
 const Names kLayerAttributes = {"self_attention/queries_scale",
                                 "self_attention/relative_attention_bias",
                                 "self_attention/relative_attention_max_distance"};
