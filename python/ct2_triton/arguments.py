@@ -50,7 +50,7 @@ def duration(text: str) -> float:
 
 
 def secret(path: str) -> str:
-    """Read a file whose content is a password; white space at its ends is none of it."""
+    """Read a file whose content is a password; white space at its ends is ignored."""
     try:
         text = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -109,7 +109,7 @@ def set_up(
 
 
 class _Formatter(logging.Formatter):
-    """Write `command: text`, and say where a warning or a detail is none of the command's own."""
+    """Write `command: text`, marked as a warning, or with the module of a detail."""
 
     def __init__(self, program: str) -> None:
         super().__init__()

@@ -149,7 +149,7 @@ class TokenRules:
             table).
         vocabulary_size: Ids a source may have: 0 .. vocabulary_size - 1.
         end_ids: Go last in INPUT_IDS: `</s>`.
-        pad_id: Fills rows of requests and answers; may lie outside the vocabulary (OPUS-MT).
+        pad_id: Fills rows of requests and answers; may be outside the vocabulary (OPUS-MT).
         unk_id: What the tokenizer gives for characters it does not know.
         special_ids: Ids that carry no text: a row of only these has no translation.
         duplicate_ids: Later id -> first id of the same token. CTranslate2 looks tokens up by

@@ -31,7 +31,7 @@ def open_parts(job: Job, made_of: Mapping[str, Any]) -> None:
     path = folder / _RECORD
     try:
         if folder.exists() and not path.exists():
-            shutil.rmtree(folder)  # what is left of a removal: nothing says what it was made of
+            shutil.rmtree(folder)  # the rest of an interrupted removal, which has no record
         before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else made_of
         changed = changes(before, made_of)
         if changed and (folder / _FINISHED).exists():

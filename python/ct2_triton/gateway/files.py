@@ -149,7 +149,7 @@ class Shelf:
         return kept
 
     def find(self, kept: str) -> tuple[Path, str] | None:
-        """Find a file that is not too old: where it lies, and its own name."""
+        """Find a file that has not expired: its path, and its own name."""
         path = self._folder / kept
         is_name = len(kept.encode(errors="replace")) <= _LONGEST_NAME and _NAME.fullmatch(kept)
         if not is_name or not path.is_file():

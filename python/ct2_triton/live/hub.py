@@ -173,7 +173,7 @@ class Hub:
                 yield ""
 
     def position(self, text: str | None) -> int:
-        """Read a message's id; 0 where it is none of this event."""
+        """Read a message's ID; 0 if it does not belong to this event."""
         name, _, number = (text or "").rpartition("-")
         ours = name == self.name and number.isascii() and number.isdigit() and len(number) < 20
         return int(number) if ours else 0

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which models lie in a repository, where they come from, and which of them a server has."""
+"""Which models a repository has, where they come from, and which of them a server has."""

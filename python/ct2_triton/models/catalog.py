@@ -27,7 +27,7 @@ class CatalogEntry:
 
     Attributes:
         folder: Its folder.
-        versions: The versions that lie there, in order.
+        versions: The versions in the folder, in order.
         records: What ct2-prepare wrote of each version; empty where it did not write the version.
         served: The versions that config.pbtxt has a server load; None where it cannot be read.
         history: What was promoted and rolled back, the oldest first.

@@ -157,7 +157,7 @@ def _check_choices(options: PrepareOptions) -> None:
         ("io", options.io, IO_CHOICES),
     ):
         if value not in allowed:
-            raise SettingError(f"{name} {value!r} is none of {', '.join(allowed)}")
+            raise SettingError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
     if options.max_batch_size < 0:
         raise SettingError(f"max batch size {options.max_batch_size} is negative")
     if options.as_version is not None:

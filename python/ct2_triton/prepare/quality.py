@@ -10,7 +10,7 @@ All of it is statistics of translations that the converted model makes of given 
     least_number  0 where translations do not write small numbers as words: all of them count
 
 All but the first and the last are of a pair of languages. Lines are cut into sentences as the
-server cuts them. A bound is the quantile beyond which one translation in 1,000 lies (of fewer, the
+server cuts them. A bound is the quantile beyond which one translation in 1,000 is (of fewer, the
 outermost one), and further from the median by a quarter of their distance.
 """
 

@@ -51,7 +51,7 @@ class BackendFiles:
     """The plugin and the engine it runs on.
 
     Attributes:
-        plugin: libtriton_ctranslate2.so. libct2triton_calls.so lies beside it.
+        plugin: libtriton_ctranslate2.so. libct2triton_calls.so is in the same folder.
         engine: CTranslate2's library with what it needs.
     """
 

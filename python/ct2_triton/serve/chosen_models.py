@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     MakeOptions = Callable[[str, Path], PrepareOptions]
 
-# What lies beside a model of ids and is served with it.
+# Suffixes of the models that share the files of a token-ID model and are served with it.
 _BESIDE = (TEXT_SUFFIX, STREAM_SUFFIX)
 
 
@@ -47,7 +47,7 @@ def choose_models(
         given: Names of the options that were asked for.
 
     Returns:
-        The folders, each once, in order, then the text models that lie beside them.
+        The folders, each once, in order, then the text models beside them.
 
     Raises:
         ModelRepositoryError: If a name stands for two models, a source for a repository, or a

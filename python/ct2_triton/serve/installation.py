@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a tritonserver and what lies beside it, and says what is known to end its release."""
+"""Finds a tritonserver and its libraries, and names the known crashes of its release."""
 
 from __future__ import annotations
 

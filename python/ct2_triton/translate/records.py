@@ -143,7 +143,7 @@ def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
 def deliver(whole: Path, output: Path, made_of: Mapping[str, Any], failed: Sequence[int]) -> None:
     """Give a whole file the name of the output, and write its record.
 
-    The record lies beside before the output is named, so that a run that is killed in between
+    The record is written before the output is named, so that a run that is killed in between
     leaves an output whose record is found.
     """
     record = json.dumps(asdict(Record(made_of, failed, sha256(whole))), sort_keys=True)

@@ -90,7 +90,7 @@ def test_a_text_model_that_is_there_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="io 'words' is none of ids, text, both, stream, auto"):
+    with pytest.raises(SettingError, match="io is 'words'; it must be one of ids, text"):
         prepare(PrepareOptions("demo", tmp_path, io="words"))
 
 
