@@ -20,12 +20,16 @@ function(ct2triton_link_wheel target)
     "LINKER:--no-as-needed" "${ct2triton_engine_library}")
 endfunction()
 
-# The sources of the backend and of the stand-in for Triton, to be one program with them.
+# The backend and the stand-in for Triton, to be one program with them.
 get_target_property(ct2triton_backend_sources triton_ctranslate2 SOURCES)
 list(REMOVE_ITEM ct2triton_backend_sources src/engine/calls/open_library.cc)  # linked.cc stands for it
 get_target_property(ct2triton_backend_dir triton_ctranslate2 SOURCE_DIR)
 list(TRANSFORM ct2triton_backend_sources PREPEND "${ct2triton_backend_dir}/" REGEX "^[^/]")
 set(ct2triton_native_dir "${PROJECT_SOURCE_DIR}/tests/native")
-set(ct2triton_stand_in_sources
-  "${ct2triton_native_dir}/triton_stand_in.cc" "${ct2triton_native_dir}/triton_stand_in_request.cc"
-  ${ct2triton_backend_sources})
+if(NOT TARGET ct2triton_stand_in)
+  add_library(ct2triton_stand_in OBJECT
+    "${ct2triton_native_dir}/triton_stand_in.cc" "${ct2triton_native_dir}/triton_stand_in_request.cc"
+    ${ct2triton_backend_sources})
+  target_link_libraries(ct2triton_stand_in PUBLIC ct2triton_core)
+  target_include_directories(ct2triton_stand_in PUBLIC "${ct2triton_native_dir}")
+endif()

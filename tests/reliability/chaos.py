@@ -121,7 +121,11 @@ def storm(args: argparse.Namespace) -> bool:
         time.sleep(5)  # connections that are gone are noticed late
         print(f"before: {before}")
         print(f"after: {observe.resources(server)}")
-        print(f"asked to end, the server ends with status {server.stop()}")
+        status = server.stop()
+        print(f"asked to end, the server ends with status {status}")
+        if status != 0:
+            keep(server)
+            print("\n".join(f"kept: {path}" for path in kept))
     counted = report.answered["OK"] <= counts.success
     return not report.wrong and counted and counts.success + counts.failed <= report.requests
 

@@ -110,7 +110,7 @@ run_native() {
   timeout 1800 nice "$build/tests/native/stream_stress" "${1:-60}" "$seed" "$build/text_model/demo"
   timeout 1800 nice "$build/tests/native/out_of_memory" "${directories[0]}"
   timeout 1800 nice "$build/tests/native/exhausted_backend" "${directories[0]}"
-  timeout 1800 nice "$build/tests/native/hand_over" 100 "$seed" "${directories[2]}"
+  timeout 1800 nice "$build/tests/native/hand_over" 40 "$seed" "${directories[2]}"
   if [[ $kind == tsan ]]; then return; fi  # which cannot follow the fibers of the emulated GPU
   build lost_device
   # ASan warns of every use of fibers, which a log would show as a report: this one has none, and

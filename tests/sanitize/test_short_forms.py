@@ -60,7 +60,20 @@ def test_the_core_and_the_backend_under_load() -> None:
     assert "every handle freed" in output
     assert "every row answered" in output
     assert "every one given back" in output
+    assert "every request answered" in output
     assert "not ready once its device was lost" in output
+
+
+def test_thread_sanitizer_finds_a_planted_race() -> None:
+    assert "tsan finds race" in _run("tests/sanitize/sanitize.sh", "tsan", "canary")
+
+
+def test_the_core_and_the_backend_under_load_have_no_race() -> None:
+    """But for the emulated GPU, whose fibers ThreadSanitizer cannot follow."""
+    output = _run("tests/sanitize/sanitize.sh", "tsan", "native", "4")
+    assert "rows answered" in output
+    assert "every handle freed" in output
+    assert "every request answered" in output
 
 
 def test_the_tests_of_the_core() -> None:
