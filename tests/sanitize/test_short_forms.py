@@ -64,18 +64,6 @@ def test_the_core_and_the_backend_under_load() -> None:
     assert "not ready once its device was lost" in output
 
 
-def test_thread_sanitizer_finds_a_planted_race() -> None:
-    assert "tsan finds race" in _run("tests/sanitize/sanitize.sh", "tsan", "canary")
-
-
-def test_the_core_and_the_backend_under_load_have_no_race() -> None:
-    """But for the emulated GPU, whose fibers ThreadSanitizer cannot follow."""
-    output = _run("tests/sanitize/sanitize.sh", "tsan", "native", "4")
-    assert "rows answered" in output
-    assert "every handle freed" in output
-    assert "every request answered" in output
-
-
 def test_the_tests_of_the_core() -> None:
     ignored = [f"--ignore=tests/core/{name}" for name in SLOW]
     options = ["--share", str(SHARE), "tests/core", *ignored]
@@ -96,3 +84,15 @@ def test_made_inputs_are_the_same_each_time() -> None:
     assert made == make_inputs(corpus, 300, seed=1)
     assert made != make_inputs(corpus, 300, seed=2)
     assert len(set(made)) > 200
+
+
+def test_thread_sanitizer_finds_a_planted_race() -> None:
+    assert "tsan finds race" in _run("tests/sanitize/sanitize.sh", "tsan", "canary")
+
+
+def test_the_core_and_the_backend_under_load_have_no_race() -> None:
+    """But for the emulated GPU, whose fibers ThreadSanitizer cannot follow."""
+    output = _run("tests/sanitize/sanitize.sh", "tsan", "native", "4")
+    assert "rows answered" in output
+    assert "every handle freed" in output
+    assert "every request answered" in output
