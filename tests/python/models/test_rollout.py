@@ -80,7 +80,7 @@ def test_a_load_without_an_answer_is_said_to_go_on_perhaps(
     repository = ["--model-repository", str(demo.parent)]
     assert models(["promote", "demo", "2", "--url", silent_server, *repository]) == 1
     said = capsys.readouterr().err
-    assert f"may still be loading; look with ct2-models list --url {silent_server}" in said
+    assert f"may still be loading; check with ct2-models list --url {silent_server}" in said
     assert "nothing is changed" not in said
     assert (demo / "config.pbtxt").read_bytes() == before
 
@@ -97,7 +97,7 @@ def test_an_interrupted_load_is_said_to_go_on_perhaps(
     monkeypatch.setattr(RunningServer, "load", interrupted)
     repository = ["--model-repository", str(demo.parent)]
     assert models(["promote", "demo", "2", "--url", silent_server, *repository]) == 130
-    assert "may still be loading; look with ct2-models list" in capsys.readouterr().err
+    assert "may still be loading; check with ct2-models list" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change", [lambda model: promote(model, [2], None),

@@ -40,8 +40,8 @@ def test_a_whole_run(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["./no-such-folder"], "no directory ./no-such-folder"),
-        (["a/b/c"], "no directory a/b/c"),
+        (["./no-such-folder"], "no file or folder ./no-such-folder"),
+        (["a/b/c"], "no file or folder a/b/c"),
         (["{empty}"], "there is no model: neither config.json"),
         (["{empty}", "--revision", "v1"], "no revision 'v1'"),
         (["{checkpoint}", "--set", "beam_size"], "not of the form name=value"),

@@ -239,4 +239,4 @@ def test_offline_mode_asks_nobody(workplace: Workplace) -> None:
 
 def test_a_word_that_is_no_id_and_no_folder(workplace: Workplace) -> None:
     message = assert_failed(workplace.run("no--such--folder"), workplace)
-    assert "no directory no--such--folder" in message
+    assert "no file or folder no--such--folder" in message
