@@ -184,8 +184,10 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
     line = bulk("-i", source, "-o", output, "--block-lines", "20", "--timeout", "600")
     line[line.index("--url") + 1] = ",".join(url for _, url, _ in held)
 
+    parts = tmp_path / "out.txt.blocks"
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as job:
-        wait_until(lambda: any(way.answered for way in ways))
+        # The first answer is that to the word that a run tries before it makes any block.
+        wait_until(lambda: parts.exists() and sum(way.answered for way in ways) > 1)
         family = _family(job)
         workers = [process for process in family if process.pid in _workers(job)]
         job.kill()
@@ -193,7 +195,6 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
     for process in family:  # two of Ray's own would stay for a minute
         with suppress(psutil.Error):
             process.kill()
-    parts = tmp_path / "out.txt.blocks"
     assert [path.name for path in parts.iterdir()] == ["run.json"]
     # As if one block had been finished by then.
     (parts / "000000003").write_text("kept\n" * 20, encoding="utf-8")
