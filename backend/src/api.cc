@@ -5,6 +5,7 @@
 #include "serving/model_state.h"
 #include "triton/guard.h"
 #include "triton/model.h"
+#include "triton/process_exit.h"
 
 using ct2triton::Guard;
 using ct2triton::InstanceState;
@@ -43,7 +44,10 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInsta
 TRITONSERVER_Error* TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance* instance,
                                                        TRITONBACKEND_Request** requests,
                                                        const uint32_t request_count) {
-  return Guard([&] { InstanceState::Of(instance).Execute(requests, request_count); });
+  return Guard([&] {
+    InstanceState::Of(instance).Execute(requests, request_count);
+    ct2triton::RenewExitHandler();
+  });
 }
 
 TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance* instance) {

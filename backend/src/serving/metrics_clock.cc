@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "triton/process_exit.h"
+
 namespace ct2triton {
 namespace {
 
@@ -46,6 +48,7 @@ void MetricsClock::Run() noexcept {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!end_.wait_for(lock, kPeriod, [this] { return ending_; })) {
     for (Publisher* publisher : publishers_) publisher->Publish();
+    RenewExitHandler();
   }
 }
 

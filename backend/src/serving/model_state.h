@@ -17,6 +17,7 @@
 #include "serving/model_metrics.h"
 #include "serving/wait_estimate.h"
 #include "text/tokenizer.h"
+#include "triton/process_exit.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
@@ -55,6 +56,7 @@ class ModelState {
   WaitEstimate* waits() { return &waits_; }
 
  private:
+  const ExitsAtOnce exits_at_once_;  // threads work until the other members are gone
   const std::string name_;
   const uint64_t version_;
   const std::string label_;  // "model 'name' version 1"
