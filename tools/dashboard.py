@@ -244,6 +244,18 @@ SECTIONS: dict[str, list[Panel]] = {
             },
         ),
         Panel(
+            "Rows decoded again because they are flagged, of all",
+            "part",
+            {
+                "{{model}} decoded again": part(
+                    rate("ct2_retried_rows_total"), rate("ct2_rows_total")
+                ),
+                "{{model}} better then": part(
+                    rate("ct2_retried_rows_better_total"), rate("ct2_rows_total")
+                ),
+            },
+        ),
+        Panel(
             "Tokens a row by target language",
             "tokens",
             {

@@ -43,6 +43,15 @@ py::dict Describe(const Verdict& verdict) {
   return described;
 }
 
+Verdict VerdictOf(const std::map<std::string, double>& doubts) {
+  Verdict verdict;
+  for (size_t i = 0; i < kFlags; ++i) {
+    const auto doubt = doubts.find(FlagName(Flag{i}));
+    if (doubt != doubts.end()) verdict.Set(Flag{i}, doubt->second);
+  }
+  return verdict;
+}
+
 }  // namespace
 
 void BindQuality(py::module_& module) {
@@ -61,6 +70,12 @@ void BindQuality(py::module_& module) {
           },
           py::arg("source"), py::arg("target"), py::arg("language") = "",
           py::arg("score") = std::nullopt, py::arg("source_language") = "");
+  module.def(
+      "better_verdict",
+      [](const std::map<std::string, double>& one, const std::map<std::string, double>& other) {
+        return VerdictOf(one).BetterThan(VerdictOf(other));
+      },
+      py::arg("one"), py::arg("other"), "Compares verdicts by their doubts.");
   module.def("quality_length", &LengthRatio, py::arg("source"), py::arg("target"));
   module.def(
       "quality_copied",

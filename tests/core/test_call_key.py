@@ -29,6 +29,7 @@ PER_ROW: dict[str, Any] = {
     "sampling_temperature": 0.8,
     "sampling_seed": 7,
     "quality": True,  # of what a call gave
+    "on_doubt": "retry",
 }
 # These need another option, or a vocabulary map; test_combinations.py has them.
 ELSEWHERE = {"coverage_penalty", "num_hypotheses", "use_vmap"}

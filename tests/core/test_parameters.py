@@ -48,6 +48,7 @@ MORE: dict[str, list[tuple[Any, Any]]] = {
     "min_alternative_expansion_prob": [("0.5", 0.5)],
     "return_alignments": [("true", True), ("0", False)],
     "quality": [("true", True), ("0", False)],
+    "on_doubt": [("none", "none"), ("flag", "flag"), ("retry", "retry")],
     "return_scores": [("True", True), ("FALSE", False), ("0", False), (0, False)],
     "sampling_topk": [("0", 0), (10, 10)],
     "sampling_topp": [("0.5", 0.5), ("1", 1.0)],
@@ -267,7 +268,7 @@ def test_defaults_and_names_are_those_of_ctranslate2() -> None:
         default = TABLE[name]["default"]
         assert str(default if default != [] else None) in {theirs[name], theirs[name] + ".0"}, name
     ours = {"truncate_input", "max_decoding_length_multiple", "sampling_seed", "draft_bias"}
-    ours |= {"return_alignments", "quality"}
+    ours |= {"return_alignments", "quality", "on_doubt"}
     decoding = {name for name, row in TABLE.items() if row["kind"] == "decoding"}
     assert decoding - theirs.keys() == ours
 

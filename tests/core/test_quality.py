@@ -37,6 +37,26 @@ def flags(source: str, target: str, *args: Any, judge: Any = JUDGE) -> list[str]
     return found
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "better"),
+    [
+        ({"repeats": 0.2}, {"repeats": 2.0}, True),
+        ({"repeats": 2.0}, {"repeats": 0.2}, False),
+        ({"repeats": 2.0}, {"repeats": 2.0}, False),
+        ({"repeats": 2.0}, {"repeats": 3.0}, True),
+        ({"repeats": 9.0, "length": 0.1}, {"repeats": 2.0, "length": 2.0}, True),  # fewer flags
+        ({"repeats": 0.1, "values": 2.0}, {"repeats": 3.0, "values": 0.0}, True),
+        ({"repeats": 0.0}, {"repeats": 0.0, "unsure": 2.0}, False),  # only one has it
+        ({"repeats": 0.0}, {"repeats": 2.0, "unsure": 2.0}, True),
+        ({}, {}, False),
+    ],
+)
+def test_the_better_of_two_verdicts(
+    one: dict[str, float], other: dict[str, float], better: bool
+) -> None:
+    assert _core.better_verdict(one, other) == better
+
+
 def test_a_good_translation_has_no_flag() -> None:
     verdict = JUDGE.judge(SOURCE, GERMAN, "de", -0.2, "en")
     assert verdict["flags"] == []

@@ -160,6 +160,7 @@ def encode(draft: Draft, chooser: random.Random) -> Request:
             parameters["draft_bias"] = chooser.choice((0.001, 0.3, 0.99))
         tensors += _tensors(draft, chooser, "DRAFT", drafts)
     if draft.outputs is not None and chooser.random() < 0.1:
+        parameters["on_doubt"] = chooser.choice(("none", "flag"))  # retry may change the answer
         parameters["quality"] = chooser.choice((True, "true"))  # for metrics: no output is named
     chooser.shuffle(tensors)
     return Request(draft.model.name, tensors, parameters, draft.outputs)

@@ -241,6 +241,7 @@ def test_the_table_of_this_file_is_complete() -> None:
         "sampling_topp",
         "return_alignments",  # test_alignments
         "quality",  # test_quality
+        "on_doubt",  # test_on_doubt
         "sampling_seed",  # test_a_seed_repeats_what_was_drawn
         "min_alternative_expansion_prob",  # must be 0: test_hostile_options
     }

@@ -45,10 +45,16 @@ struct DecodingOptions {
   bool return_alternatives = false;          // hypotheses differ at the first free position
   float min_alternative_expansion_prob = 0;  // probability; must be 0 with return_alternatives
   bool quality = false;                      // judge each answer; its score is computed for that
+  std::string on_doubt = "none";             // what becomes of flagged answers: none, flag, retry
   bool replace_unknowns = false;             // unknown -> the source token most attended to
 };
 
 bool operator==(const DecodingOptions& a, const DecodingOptions& b);
 inline bool operator!=(const DecodingOptions& a, const DecodingOptions& b) { return !(a == b); }
+
+// Whether answers are judged.
+inline bool Judges(const DecodingOptions& options) {
+  return options.quality || options.on_doubt != "none";
+}
 
 }  // namespace ct2triton

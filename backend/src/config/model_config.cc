@@ -152,7 +152,7 @@ void ReadParameters(const Json& config, ModelConfig* model) {
     once.Add(name);
     set(name, value);
   }
-  if (model->decoding.quality) model->decoding.return_scores = true;
+  if (Judges(model->decoding)) model->decoding.return_scores = true;
   ValidateEngine(model->engine);
   ValidateCombination(model->decoding, model->engine);
   if (model->streams) ValidateStream(model->decoding);

@@ -78,6 +78,12 @@ std::vector<Parameter> SearchParameters() {
        "Least probability of an alternative; must stay 0 with return_alternatives, because "
        "CTranslate2 ends the process when no alternative reaches it.",
        "0"},
+  };
+}
+
+// What an answer has beside its tokens.
+std::vector<Parameter> AnswerParameters() {
+  return {
       {"return_alignments", &D::return_alignments, kRequest, kNone,
        "Find the source position of each output token, also when ALIGNMENTS is not asked for.",
        "true"},
@@ -87,6 +93,15 @@ std::vector<Parameter> SearchParameters() {
        "Judge each translation, for the outputs of verdicts and the metrics; implies "
        "return_scores.",
        "true"},
+      {"on_doubt",
+       &D::on_doubt,
+       kRequest,
+       kNone,
+       "What to do about flagged translations: none (verdicts only with quality), flag (the same "
+       "as quality) or retry, which also decodes flagged greedy rows once more by beam search and "
+       "gives the better answer; streams are only flagged.",
+       "retry",
+       {"none", "flag", "retry"}},
   };
 }
 
@@ -345,8 +360,9 @@ const std::vector<Alias>& Aliases() {
 const std::vector<Parameter>& Parameters() {
   static const std::vector<Parameter> table = [] {
     std::vector<Parameter> all;
-    for (auto* part : {SearchParameters, SamplingParameters, LengthParameters, TokenParameters,
-                       RequestParameters, DecodingParameters, EngineParameters, ModelParameters}) {
+    for (auto* part :
+         {SearchParameters, AnswerParameters, SamplingParameters, LengthParameters, TokenParameters,
+          RequestParameters, DecodingParameters, EngineParameters, ModelParameters}) {
       for (auto& parameter : part()) all.push_back(std::move(parameter));
     }
     return all;

@@ -26,7 +26,7 @@ enum class Scope {
 // Where a parameter's value is kept. Its type and default follow from it.
 using ParameterMember =
     std::variant<std::int64_t DecodingOptions::*, float DecodingOptions::*,
-                 double DecodingOptions::*, bool DecodingOptions::*,
+                 double DecodingOptions::*, bool DecodingOptions::*, std::string DecodingOptions::*,
                  TokenSequence DecodingOptions::*, std::vector<TokenSequence> DecodingOptions::*,
                  std::int64_t EngineOptions::*, bool EngineOptions::*, std::string EngineOptions::*,
                  std::optional<std::int64_t> EngineOptions::*,

@@ -148,6 +148,11 @@ void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& e
   CheckDraftBias(decoding);
 }
 
+bool SearchesGreedily(const DecodingOptions& decoding) {
+  return IsGreedy(decoding) && !Samples(decoding) && decoding.num_hypotheses == 1 &&
+         !decoding.return_alternatives;
+}
+
 void ValidateStream(const DecodingOptions& decoding) {
   const auto require = [](bool holds, const char* setting) {
     if (holds) return;

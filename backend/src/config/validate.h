@@ -12,6 +12,9 @@ namespace ct2triton {
 // Throws Error(kInvalidArgument).
 void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& engine);
 
+// A greedy search of one hypothesis, without sampling.
+bool SearchesGreedily(const DecodingOptions& decoding);
+
 // Refuses searches whose first tokens may still change when later ones are known: a stream needs a
 // greedy search. Throws Error(kInvalidArgument).
 void ValidateStream(const DecodingOptions& decoding);

@@ -60,6 +60,11 @@ std::vector<MetricSpec> Outcomes() {
        "Answered rows by target language, of a prepared model that names its languages.", "target"},
       {M::kTargetTokens, "ct2_target_tokens_total", kCounter, "tokens",
        "Tokens of these answers by target language.", "target"},
+  };
+}
+
+std::vector<MetricSpec> Verdicts() {
+  return {
       {M::kJudged, "ct2_quality_rows_total", kCounter, "rows",
        "Translations that were judged (quality): rows, and of texts each text in each language."},
       {M::kFlagged,
@@ -69,6 +74,10 @@ std::vector<MetricSpec> Outcomes() {
        "Of these, translations with this flag; one may have several.",
        "flag",
        {"repeats", "uncovered", "invented", "values", "copied", "language", "length", "unsure"}},
+      {M::kRetried, "ct2_retried_rows_total", kCounter, "rows",
+       "Flagged rows that were decoded once more (on_doubt retry). They count as rows again."},
+      {M::kRetriedBetter, "ct2_retried_rows_better_total", kCounter, "rows",
+       "Of these, rows whose second answer was given, because its verdict was better."},
   };
 }
 
@@ -195,7 +204,7 @@ double MetricSpec::scale() const { return std::string_view(unit) == "seconds" ? 
 const std::vector<MetricSpec>& MetricTable() {
   static const std::vector<MetricSpec> table = [] {
     std::vector<MetricSpec> all;
-    for (auto&& part : {Outcomes(), Times(), Work(), States()}) {
+    for (auto&& part : {Outcomes(), Verdicts(), Times(), Work(), States()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

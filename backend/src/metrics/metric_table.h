@@ -24,6 +24,8 @@ enum class Metric : size_t {
   kTargetTokens,
   kJudged,
   kFlagged,
+  kRetried,
+  kRetriedBetter,
   kQueueSeconds,
   kFirstTokenSeconds,
   kTokenSeconds,

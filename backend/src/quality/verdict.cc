@@ -40,6 +40,23 @@ void Verdict::Join(const Verdict& other) {
 
 bool Verdict::Raises(Flag flag) const { return doubt(flag).value_or(0) > 1; }
 
+size_t Verdict::raised() const {
+  size_t raised = 0;
+  for (size_t i = 0; i < kFlags; ++i) raised += Raises(Flag{i}) ? 1 : 0;
+  return raised;
+}
+
+bool Verdict::BetterThan(const Verdict& other) const {
+  Verdict one = *this;
+  Verdict two = other;
+  for (size_t i = 0; i < kFlags; ++i) {
+    if (!one.doubts_[i]) two.doubts_[i].reset();
+    if (!two.doubts_[i]) one.doubts_[i].reset();
+  }
+  if (one.raised() != two.raised()) return one.raised() < two.raised();
+  return one.Quality() > two.Quality();
+}
+
 double Verdict::Quality() const {
   const double most = std::max_element(doubts_.begin(), doubts_.end())->value_or(0);
   return 1 / (1 + most * most);

@@ -38,6 +38,10 @@ class Verdict {
 
   std::optional<double> doubt(Flag flag) const { return doubts_[static_cast<size_t>(flag)]; }
   bool Raises(Flag flag) const;
+  size_t raised() const;  // how many flags
+  // Whether it raises fewer flags than another verdict, or as many with a higher quality. Flags
+  // that one of the two lacks do not count.
+  bool BetterThan(const Verdict& other) const;
   // 0 to 1: 1 without any doubt, below 0.5 exactly where a flag is raised.
   double Quality() const;
   // ["repeats", {"not_computed": ["unsure"]}]: the flags that are raised, and at the end those that

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "config/request_options.h"
+#include "quality/verdict.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
+#include "serving/row_retries.h"
 #include "triton/request.h"
 #include "triton/response.h"
 
@@ -25,7 +27,15 @@ class AnswerEncoder {
   // before Encode; false while there is more of it. Throws Error.
   virtual bool Prepare(const std::vector<RowResult>& /*rows*/) { return true; }
   virtual void Encode(const std::vector<RowResult>& rows, Response* response) const = 0;
+
+  // The verdict on the best hypothesis of a row; only of a request that is judged. Throws Error.
+  virtual Verdict Judge(size_t row, const RowResult& result) const;
+  // The verdicts on all rows, so that it need not judge them again. Before Prepare.
+  virtual void Know(std::vector<Verdict> verdicts);
 };
+
+inline Verdict AnswerEncoder::Judge(size_t, const RowResult&) const { return Verdict::Clear(); }
+inline void AnswerEncoder::Know(std::vector<Verdict>) {}
 
 // Sends an answer in parts while its rows run; Encode writes the last one. Its request outlives it.
 // Rows are reported by several threads; what it throws ends the request.
@@ -43,8 +53,9 @@ struct DecodedRequest {
   RequestOptions options;
   std::vector<CheckedRow> rows;
   std::unique_ptr<AnswerEncoder> encoder;
-  AnswerStream* stream = nullptr;  // the encoder, where the answer is sent in parts
-  size_t bytes = 0;                // about what its rows take
+  AnswerStream* stream = nullptr;       // the encoder, where the answer is sent in parts
+  std::unique_ptr<RowRetries> retries;  // null: no row is decoded again
+  size_t bytes = 0;                     // about what its rows take
 };
 
 // What a reader does at a time, as bytes of text that are tokenized: some tenths of a millisecond.

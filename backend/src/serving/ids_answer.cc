@@ -64,16 +64,26 @@ void WriteOutput(const TensorSpec& spec, const AnswerTensors& answer, Response* 
 }  // namespace
 
 IdsAnswer::IdsAnswer(const ModelConfig& config, std::vector<std::string> wanted, bool batched,
-                     int64_t pad_id, std::shared_ptr<const IdsVerdicts> verdicts)
+                     int64_t pad_id, std::shared_ptr<const IdsVerdicts> verdicts,
+                     ModelMetrics* metrics)
     : config_(config),
       wanted_(std::move(wanted)),
       batched_(batched),
       pad_id_(pad_id),
-      verdicts_(std::move(verdicts)) {}
+      verdicts_(std::move(verdicts)),
+      metrics_(metrics) {}
+
+std::vector<Verdict> IdsAnswer::AllVerdicts(const std::vector<RowResult>& rows) const {
+  std::vector<Verdict> verdicts = known_;
+  verdicts.reserve(rows.size());
+  for (size_t i = verdicts.size(); i < rows.size(); ++i) verdicts.push_back(Judge(i, rows[i]));
+  for (const Verdict& verdict : verdicts) metrics_->Count(verdict);
+  return verdicts;
+}
 
 void IdsAnswer::Encode(const std::vector<RowResult>& rows, Response* response) const {
   std::vector<Verdict> verdicts;
-  if (verdicts_) verdicts = verdicts_->Of(rows);
+  if (verdicts_) verdicts = AllVerdicts(rows);
   const AnswerTensors answer(rows, batched_, pad_id_);
   for (const std::string& name : wanted_) {
     const TensorSpec& spec = config_.Output(name);

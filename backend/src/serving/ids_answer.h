@@ -4,30 +4,40 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/model_config.h"
 #include "serving/front.h"
 #include "serving/ids_verdicts.h"
+#include "serving/model_metrics.h"
 
 namespace ct2triton {
 
 // The wanted outputs of one request of ids, each in the type that the model's config declares.
 class IdsAnswer : public AnswerEncoder {
  public:
-  // `batched`: shapes have a leading number of rows. `verdicts` null: nobody asks. `config`
-  // outlives it.
+  // `batched`: shapes have a leading number of rows. `verdicts` null: nobody asks. `config` and
+  // `metrics`, which counts the verdicts, outlive it.
   IdsAnswer(const ModelConfig& config, std::vector<std::string> wanted, bool batched,
-            int64_t pad_id, std::shared_ptr<const IdsVerdicts> verdicts);
+            int64_t pad_id, std::shared_ptr<const IdsVerdicts> verdicts, ModelMetrics* metrics);
 
   void Encode(const std::vector<RowResult>& rows, Response* response) const override;
+  Verdict Judge(size_t row, const RowResult& result) const override {
+    return verdicts_->Of(row, result);
+  }
+  void Know(std::vector<Verdict> verdicts) override { known_ = std::move(verdicts); }
 
  private:
+  std::vector<Verdict> AllVerdicts(const std::vector<RowResult>& rows) const;
+
   const ModelConfig& config_;
   const std::vector<std::string> wanted_;
   const bool batched_;
   const int64_t pad_id_;
   const std::shared_ptr<const IdsVerdicts> verdicts_;
+  ModelMetrics* const metrics_;
+  std::vector<Verdict> known_;  // on all rows, or none
 };
 
 }  // namespace ct2triton

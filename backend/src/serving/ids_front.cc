@@ -139,15 +139,17 @@ void IdsReader::ReadHead() {
 }
 
 void IdsReader::StartAnswer(std::vector<std::string> wanted) {
-  const Judging judging = judging_.With(options_ ? *options_ : config_.decoding);
+  const DecodingOptions& in_force = options_ ? *options_ : config_.decoding;
+  const Judging judging = judging_.With(in_force);
   if (judging.judge != nullptr) {
+    decoded_.retries = RowRetries::For(in_force, config_.engine, model_, judging);
     verdicts_ = std::make_shared<IdsVerdicts>(judging, model_, languages_);
   } else if (wanted.size() == config_.outputs.size()) {
     LeaveOutVerdicts(&wanted);
   }
   const bool batched = tensors_.input_ids.shape.size() > 1;
-  decoded_.encoder =
-      std::make_unique<IdsAnswer>(config_, std::move(wanted), batched, model_.pad_id(), verdicts_);
+  decoded_.encoder = std::make_unique<IdsAnswer>(config_, std::move(wanted), batched,
+                                                 model_.pad_id(), verdicts_, judging.metrics);
 }
 
 void IdsReader::CheckRows() {
@@ -161,6 +163,7 @@ void IdsReader::CheckRows() {
     decoded_.bytes += sizeof(row) + (row.source.size() + row.prefix.size() + row.draft.size()) *
                                         sizeof(Ids::value_type);
     if (verdicts_) decoded_.bytes += verdicts_->Add(row);
+    if (decoded_.retries) decoded_.bytes += decoded_.retries->Add(row);
     decoded_.rows.push_back(std::move(row));
   }
 }

@@ -11,22 +11,14 @@ size_t IdsVerdicts::Add(const CheckedRow& row) {
   return sizeof(Source) + sources_.back().text.size();
 }
 
-Verdict IdsVerdicts::Of(const Source& source, const Hypothesis& best) const {
+Verdict IdsVerdicts::Of(size_t row, const RowResult& result) const {
+  const Hypothesis& best = result.hypotheses.front();
   if (best.finish == FinishReason::kEmpty) return Verdict::Clear();
+  const Source& source = sources_[row];
   const std::string target = TokenText(model_.TargetTokens(best.ids));
   Judged judged{source.text, target, source.language, judging_.ScoreOf(best)};
   judged.source_language = source.source_language;
   return judging_.judge->Of(judged);
-}
-
-std::vector<Verdict> IdsVerdicts::Of(const std::vector<RowResult>& rows) const {
-  std::vector<Verdict> verdicts;
-  verdicts.reserve(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    verdicts.push_back(Of(sources_[i], rows[i].hypotheses.front()));
-    judging_.metrics->Count(verdicts.back());
-  }
-  return verdicts;
 }
 
 }  // namespace ct2triton

@@ -12,7 +12,7 @@
 
 namespace ct2triton {
 
-// The verdicts on the rows of a request of ids, by the text that their tokens stand for.
+// Gives the verdicts on the rows of a request of ids, by the text that their tokens stand for.
 class IdsVerdicts {
  public:
   // The model and its languages outlive it.
@@ -21,8 +21,8 @@ class IdsVerdicts {
 
   // Remembers the next row of the request. Returns the bytes that it takes.
   size_t Add(const CheckedRow& row);
-  // Judges and counts the best hypotheses of all rows.
-  std::vector<Verdict> Of(const std::vector<RowResult>& rows) const;
+  // The verdict on the best hypothesis of a row.
+  Verdict Of(size_t row, const RowResult& result) const;
 
  private:
   struct Source {
@@ -30,8 +30,6 @@ class IdsVerdicts {
     std::string language;  // of the target
     std::string source_language;
   };
-
-  Verdict Of(const Source& source, const Hypothesis& best) const;
 
   const Judging judging_;
   const LoadedModel& model_;

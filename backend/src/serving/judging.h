@@ -9,6 +9,7 @@
 #include "quality/judge.h"
 #include "rows/row.h"
 #include "serving/model_metrics.h"
+#include "serving/retry_budget.h"
 
 namespace ct2triton {
 
@@ -19,12 +20,13 @@ bool HasMeanScores(const DecodingOptions& options);
 struct Judging {
   const Judge* judge = nullptr;  // null: nobody asks
   ModelMetrics* metrics = nullptr;
+  RetryBudget* retries = nullptr;
   bool mean_scores = false;  // scores are means of the tokens' log-probabilities
 
   // The same for a request with these options.
   Judging With(const DecodingOptions& options) const {
-    if (!options.quality) return {};
-    return {judge, metrics, HasMeanScores(options)};
+    if (!Judges(options)) return {};
+    return {judge, metrics, retries, HasMeanScores(options)};
   }
   std::optional<double> ScoreOf(const Hypothesis& one) const {
     return mean_scores ? std::optional<double>(one.score) : std::nullopt;

@@ -40,6 +40,9 @@ class ModelMetrics : public Publisher {
   void Count(const RunReport& report) noexcept;
   void Count(const RowReport& report) noexcept;
   void Count(const Verdict& verdict) noexcept;
+  // Rows that are decoded again, and of them, those whose second answer is given.
+  void CountRetried(size_t rows) noexcept { cells_.Add(Metric::kRetried, rows); }
+  void CountRetriedBetter(size_t rows) noexcept { cells_.Add(Metric::kRetriedBetter, rows); }
 
   void Publish() noexcept override;
 

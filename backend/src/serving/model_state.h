@@ -15,6 +15,7 @@
 #include "queue/translator.h"
 #include "serving/judging.h"
 #include "serving/model_metrics.h"
+#include "serving/retry_budget.h"
 #include "serving/wait_estimate.h"
 #include "text/tokenizer.h"
 #include "triton/process_exit.h"
@@ -52,7 +53,7 @@ class ModelState {
   SupersedeKeys* supersede_keys() { return &supersede_keys_; }
 
   ModelMetrics* metrics() { return &metrics_; }
-  Judging judging() { return {&judge_, &metrics_}; }
+  Judging judging() { return {&judge_, &metrics_, &retries_}; }
   WaitEstimate* waits() { return &waits_; }
 
  private:
@@ -67,6 +68,7 @@ class ModelState {
   SupersedeKeys supersede_keys_;
   ModelMetrics metrics_;
   const Judge judge_;
+  RetryBudget retries_;
   WaitEstimate waits_;
 
   std::mutex mutex_;

@@ -13,20 +13,15 @@
 #include "config/parameters.h"
 #include "steady_clock.h"
 #include "triton/log.h"
-#include "triton/response.h"
 
 namespace ct2triton {
 namespace {
 
-// Made before they are needed: a request can be failed where no memory is left.
-const Error client_cancelled(ErrorCode::kCancelled, "the client cancelled the request");
 const Error rows_lost(ErrorCode::kInternal, "the request was dropped, its rows are lost");
 
 // Rows that a request may have out at once, waiting and running: the others follow part by part.
 constexpr size_t kMostRowsOut = 256;
 constexpr size_t kFewRowsOut = kMostRowsOut / 2;  // at which the next part follows
-// A request of more rows is large: it has a share of the queue's places.
-constexpr size_t kSmallRequest = 32;
 // Of rows that are read and not handed over, of each kind of requests. Above it no further one of
 // the kind is read; and while so much lies in those that are half read, one of them is read on.
 constexpr size_t kMostReadBytes = size_t{256} << 20;
@@ -34,10 +29,12 @@ constexpr size_t kMostReadBytes = size_t{256} << 20;
 constexpr size_t kModestBytes = size_t{4} << 20;
 
 constexpr std::chrono::milliseconds kReadingPause(1);
-constexpr std::chrono::milliseconds kMemoryWait(1);
-constexpr int kMostMemoryWaits = 10'000;
 
 }  // namespace
+
+// Made before they are needed, as the one above: a request can be failed where no memory is left.
+const Error PendingRequest::client_cancelled_(ErrorCode::kCancelled,
+                                              "the client cancelled the request");
 
 PendingRequest::~PendingRequest() {
   if (!request_.owned()) return;
@@ -56,7 +53,7 @@ void PendingRequest::Own(TRITONBACKEND_Request* request) noexcept {
 
 void PendingRequest::Read() noexcept {
   try {
-    if (Cancelled()) throw client_cancelled;
+    if (Cancelled()) throw client_cancelled_;
     const bool begins = reader_ == nullptr;
     if (begins) {
       SetTimeout(request_.Timeout_us());
@@ -182,7 +179,7 @@ void PendingRequest::Feed(bool later) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const bool all = next_row_ == decoded_.rows.size();
-    if (in_feeder_ || failure_ || all || rows_out_ > kFewRowsOut) return;
+    if (in_feeder_ || failure_ || ended_ || all || rows_out_ > kFewRowsOut) return;
     in_feeder_ = true;
     ++holds_;
   }
@@ -205,7 +202,7 @@ RowSource::Handed PendingRequest::HandOver(size_t most) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     begin = end = next_row_;
-    if (!failure_) end += std::min({most, all - begin, kMostRowsOut - rows_out_});
+    if (!failure_ && !ended_) end += std::min({most, all - begin, kMostRowsOut - rows_out_});
     next_row_ = end;
     rows_out_ += end - begin;
     if (tenant_) tenant_->rows += end - begin;
@@ -225,7 +222,7 @@ RowSource::Handed PendingRequest::HandOver(size_t most) noexcept {
   // Meanwhile, perhaps, before the rows were there to be withdrawn.
   if (ended_) context_.translator->Withdraw(*this, SupersededError());
   const std::lock_guard<std::mutex> lock(mutex_);
-  const bool whole = failure_ || end == all;
+  const bool whole = failure_ || ended_ || end == all;
   in_feeder_ = !whole && rows_out_ < kMostRowsOut;
   if (whole) {
     LeaveEntering();
@@ -295,7 +292,7 @@ bool PendingRequest::End(const Error& error, bool superseded) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (finished_ || failure_) return false;
-    failure_ = error;
+    if (superseded || !retrying_) failure_ = error;  // else the first answers are given
     ended_ = true;
     superseded_ = superseded;
     ++holds_;
@@ -309,7 +306,7 @@ bool PendingRequest::End(const Error& error, bool superseded) noexcept {
 
 bool PendingRequest::Cancelled() const noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return failure_ || request_.IsCancelled();
+  return failure_ || ended_ || request_.IsCancelled();
 }
 
 // Rows of a client that has gone may have ended half-way.
@@ -345,7 +342,7 @@ void PendingRequest::RowDone(size_t row, RowResult result, const RunTimes& times
 }
 
 void PendingRequest::RowFailed(size_t row, const Error& error, const RunTimes& times) noexcept {
-  Fail(error);
+  if (row < first_rows_) Fail(error);
   CountAnswered(row, times);
 }
 
@@ -360,113 +357,6 @@ void PendingRequest::CountAnswered(size_t row, const RunTimes& times) noexcept {
   }
   Feed(/*later=*/true);
   LetGo();
-}
-
-// Rows that were not handed over are left where the request has failed: they are not needed.
-void PendingRequest::LetGo() noexcept {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (--holds_ > 0 || rows_out_ > 0) return;
-    finished_ = true;
-  }
-  if (!AnswersLater()) return Finish();
-  for (int waits = 0; waits < kMostMemoryWaits; ++waits) {
-    try {
-      return AnswerLater([self = shared_from_this()] { self->AnswerOn(); });
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(kMemoryWait);
-    }
-  }
-  LogError("a request could not be answered for want of memory");
-}
-
-// The task may end the request before Post returns: the instance waits for both.
-template <class Task>
-void PendingRequest::AnswerLater(Task task) {
-  const auto in_flight = context_.in_flight;
-  in_flight->Add();
-  try {
-    context_.answering->Post(std::move(task));
-  } catch (...) {
-    in_flight->Done();
-    throw;
-  }
-  in_flight->Done();
-}
-
-// A few rows may have many hypotheses.
-bool PendingRequest::AnswersLater() const noexcept {
-  if (large_) return true;
-  size_t hypotheses = 0;
-  for (const RowResult& row : results_) hypotheses += row.hypotheses.size();
-  return hypotheses > kSmallRequest;
-}
-
-// Large answers alternate, slice by slice, with each other and with deadlines.
-void PendingRequest::AnswerOn() noexcept {
-  while (!PrepareAnswer()) {
-    try {
-      return AnswerLater([self = shared_from_this()] { self->AnswerOn(); });
-    } catch (const std::bad_alloc&) {  // it keeps the thread to itself
-    }
-  }
-  Finish();
-}
-
-// False while there is more to do.
-bool PendingRequest::PrepareAnswer() noexcept {
-  try {
-    return failure_ || request_.IsCancelled() || decoded_.encoder->Prepare(results_);
-  } catch (...) {
-    failure_ = CurrentError();
-    return true;
-  }
-}
-
-// Nothing of the instance may be used once the request is released: its model may be gone.
-void PendingRequest::Finish() noexcept {
-  if (!key_.empty()) context_.supersede_keys->Leave(key_, *this);
-  if (deadline_) context_.deadlines->Forget(*deadline_);
-  LeaveEntering();
-  bytes_ = Counted();
-  // Its rows may have ended half-way: such an answer must not pass for a whole one.
-  if (!failure_ && request_.IsCancelled()) failure_ = client_cancelled;
-  if (!failure_) SendAnswer();
-  if (failure_) SendFailure();
-  context_.metrics->CountRequest(failure_ ? &*failure_ : nullptr, superseded_);
-  trace_.Report();
-  ReportRequest(context_.instance, request_, !failure_, times_.Span());
-  request_.Release();
-  context_.in_flight->Done();
-}
-
-void PendingRequest::SendAnswer() noexcept {
-  try {
-    while (!decoded_.encoder->Prepare(results_)) {
-    }
-    Response response(request_);
-    decoded_.encoder->Encode(results_, &response);
-    response.Send();
-  } catch (...) {
-    failure_ = CurrentError();
-  }
-}
-
-// Where Triton has no memory for a response, the client waits until it has some.
-void PendingRequest::SendFailure() noexcept {
-  if (failure_->code() == ErrorCode::kInternal) LogError(failure_->what());
-  for (int waits = 0; waits < kMostMemoryWaits; ++waits) {
-    try {
-      Response(request_).Send(&*failure_);
-      return;
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(kMemoryWait);
-    } catch (...) {
-      LogError(CurrentError().what());
-      return;
-    }
-  }
-  LogError("a request could not be answered for want of memory");
 }
 
 }  // namespace ct2triton

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -88,7 +90,8 @@ class PendingRequest : public RowListener,
 
   RunObserver* observer() const noexcept override { return context_.observer; }
   std::string_view tenant() const noexcept override;
-  // Also once a row has failed: the other rows would be computed for nothing.
+  // Also once a row has failed, or the time for a retry is over: the other rows would be computed
+  // for nothing.
   bool Cancelled() const noexcept override;
   bool Ended() const noexcept override { return ended_; }
   bool Supersede() noexcept override;
@@ -104,6 +107,9 @@ class PendingRequest : public RowListener,
   void LeaveFeeder() noexcept override { LetGo(); }
 
  private:
+  static constexpr size_t kSmallRequest = 32;  // rows; a request of more is large
+  static const Error client_cancelled_;
+
   // Has the stream, if the answer is one, hear of a row; not once the request has failed, or its
   // client has gone.
   template <class Event>
@@ -124,11 +130,22 @@ class PendingRequest : public RowListener,
   void Announce();
   void Feed(bool later) noexcept;
   void CountAnswered(size_t row, const RunTimes& times) noexcept;
-  // Gives up a hold; the last one to do so answers the request, once no row is out.
+  // Gives up a hold; the last one to do so answers the request, once no row is out. Flagged rows
+  // may have to be decoded again before.
   void LetGo() noexcept;
+  // Whether flagged rows may be decoded again, now that all rows have an answer: a second answer
+  // may take as long as the first one. Called with the lock.
+  bool HasTimeForRetry() const noexcept;
+  uint64_t EndOfRetry_ns() const noexcept;
+  void JudgeOn() noexcept;
+  bool JudgeSlice() noexcept;
+  void Retry(std::vector<CheckedRow> rows);
+  void KeepBetter() noexcept;
   // On the thread that answers large requests.
+  void AnswerLater(std::function<void()> task);
+  // The same, also where memory has run out for a while.
   template <class Task>
-  void AnswerLater(Task task);
+  void SurelyLater(const Task& task) noexcept;
   bool AnswersLater() const noexcept;
   void AnswerOn() noexcept;
   bool PrepareAnswer() noexcept;
@@ -151,8 +168,11 @@ class PendingRequest : public RowListener,
   // Threads that work on the request and not on one of its rows, and the feeder. While there are
   // any it is not finished, and so its instance and translator are there.
   size_t holds_ = 0;
-  size_t next_row_ = 0;     // the first that is not handed over
-  size_t rows_out_ = 0;     // handed over and not answered
+  size_t next_row_ = 0;    // the first that is not handed over
+  size_t rows_out_ = 0;    // handed over and not answered
+  bool retrying_ = false;  // all rows have an answer, and flagged ones may get another
+  // Of the rows, those that are decoded again follow the others.
+  size_t first_rows_ = std::numeric_limits<size_t>::max();
   bool in_feeder_ = false;  // which hands the next rows over
   bool finished_ = false;
   Counted entering_;

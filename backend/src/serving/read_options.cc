@@ -19,7 +19,7 @@ std::optional<DecodingOptions> ReadOptions(const RequestHandle& request,
     once.Add(name);
     SetRequestParameter(name, value, config.engine, &options, of_request);
   }
-  if (wanted.scores || options.quality) options.return_scores = true;
+  if (wanted.scores || Judges(options)) options.return_scores = true;
   if (wanted.alignments) options.return_alignments = true;
   return options;
 }

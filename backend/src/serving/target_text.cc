@@ -27,6 +27,13 @@ void AddFinish(const std::string& finish, Translation* translation) {
 
 }  // namespace
 
+Verdict JudgeSentence(const TextPlan& plan, const PlannedSentence& sentence, size_t target,
+                      std::string_view translation, const Hypothesis& one, const Judging& judging) {
+  const Span& span = sentence.span;
+  return judging.judge->Of({std::string_view(plan.text).substr(span.begin, span.end - span.begin),
+                            translation, plan.targets[target], judging.ScoreOf(one), plan.source});
+}
+
 TargetText::TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer,
                        const Judging& judging, size_t rank)
     : plan_(plan),
@@ -60,7 +67,7 @@ void TargetText::AddUntranslated() {
   done_.text += plan_.text.substr(end_);
 }
 
-void TargetText::Add(const RowResult& result) {
+void TargetText::Add(const RowResult& result, const Verdict* known) {
   const auto& all = result.hypotheses;
   const Hypothesis& one = all[std::min(rank_, all.size() - 1)];
   const std::vector<int> ids(one.ids.begin(), one.ids.end());
@@ -69,7 +76,10 @@ void TargetText::Add(const RowResult& result) {
   std::vector<Span> places;
   done_.text += tokenizer_.Text(ids.data(), ids.size(), one.alignments.empty() ? nullptr : &places);
   Align(one.alignments, places, begin);
-  if (judging_.judge != nullptr) Judge(one, begin);
+  if (judging_.judge != nullptr) {
+    const auto text = std::string_view(done_.text).substr(begin);
+    JoinVerdict(known ? *known : JudgeSentence(plan_, sentence(), target_, text, one, judging_));
+  }
   done_.ranges.push_back({begin, done_.text.size()});
   done_.input_tokens += sentence().input_tokens[target_];
   done_.output_tokens += tokens;
@@ -84,12 +94,7 @@ void TargetText::Add(const RowResult& result) {
   if (judged_ > 1 && !next_row()) JudgeWhole();
 }
 
-void TargetText::Judge(const Hypothesis& one, size_t begin) {
-  const Span& span = sentence().span;
-  const Judged judged{std::string_view(plan_.text).substr(span.begin, span.end - span.begin),
-                      std::string_view(done_.text).substr(begin), plan_.targets[target_],
-                      judging_.ScoreOf(one), plan_.source};
-  const Verdict verdict = judging_.judge->Of(judged);
+void TargetText::JoinVerdict(const Verdict& verdict) {
   if (++judged_ == 1) {
     done_.verdict = verdict;
   } else {

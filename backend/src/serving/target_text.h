@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct Translation {
   std::optional<Verdict> verdict = {};        // where somebody asks
 };
 
+// The verdict on the translation of a sentence into one of the targets. `one`: where it comes from.
+Verdict JudgeSentence(const TextPlan& plan, const PlannedSentence& sentence, size_t target,
+                      std::string_view translation, const Hypothesis& one, const Judging& judging);
+
 // Puts one translation together, as far as the answers of its rows are there, in their order.
 class TargetText {
  public:
@@ -45,7 +50,8 @@ class TargetText {
 
   // The row that is to be added next; nothing once the translation is whole.
   std::optional<size_t> next_row() const;
-  void Add(const RowResult& result);
+  // `known`: the verdict on it; null: it is judged here.
+  void Add(const RowResult& result, const Verdict* known = nullptr);
   // So far: up to where the answer of the next row begins.
   const Translation& so_far() const { return done_; }
   // The whole translation; nothing may be asked of this object afterwards.
@@ -57,8 +63,8 @@ class TargetText {
   const PlannedSentence& sentence() const { return plan_.sentences[at_]; }
   // `places`: of the tokens, in the answer of the row that begins at byte `begin`.
   void Align(const Ids& positions, const std::vector<Span>& places, size_t begin);
-  // The verdict with the one on the sentence of a row, whose translation begins at this byte.
-  void Judge(const Hypothesis& one, size_t begin);
+  // Joins the verdict on a sentence.
+  void JoinVerdict(const Verdict& verdict);
   // With loops across the sentences.
   void JudgeWhole();
   // To the next sentence that has rows, or to the end.

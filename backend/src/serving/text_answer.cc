@@ -145,7 +145,23 @@ TextAnswer::TextAnswer(const ModelConfig& config, const Tokenizer& tokenizer, An
       tokenizer_(tokenizer),
       content_(std::move(content)),
       plans_(std::move(plans)),
-      targets_(targets) {}
+      targets_(targets) {
+  if (content_.judging.judge == nullptr) return;
+  for (const TextPlan& plan : plans_) {
+    for (const PlannedSentence& sentence : plan.sentences) {
+      if (!sentence.sent) continue;
+      places_.resize(std::max(places_.size(), sentence.first_row + targets_), {&plan, &sentence});
+    }
+  }
+}
+
+Verdict TextAnswer::Judge(size_t row, const RowResult& result) const {
+  const auto [plan, sentence] = places_[row];
+  const Hypothesis& one = result.hypotheses.front();
+  const std::vector<int> ids(one.ids.begin(), one.ids.end());
+  return JudgeSentence(*plan, *sentence, row - sentence->first_row,
+                       tokenizer_.Text(ids.data(), ids.size()), one, content_.judging);
+}
 
 bool TextAnswer::ShowsRanks() const {
   const auto& outputs = content_.outputs;
@@ -169,7 +185,7 @@ bool TextAnswer::Prepare(const std::vector<RowResult>& rows) {
     while (const auto row = joining_->next_row()) {
       if (work >= kSliceWork) return false;
       const size_t before = joining_->so_far().text.size();
-      joining_->Add(rows[*row]);
+      joining_->Add(rows[*row], rank == 0 && !known_.empty() ? &known_[*row] : nullptr);
       work += kRowWork + joining_->so_far().text.size() - before;
     }
     Keep(joining_->Take(), rank);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/model_config.h"
@@ -33,8 +34,15 @@ class TextAnswer : public AnswerEncoder {
   // Joins the translations of some rows.
   bool Prepare(const std::vector<RowResult>& rows) override;
   void Encode(const std::vector<RowResult>& rows, Response* response) const override;
+  Verdict Judge(size_t row, const RowResult& result) const override;
+  void Know(std::vector<Verdict> verdicts) override { known_ = std::move(verdicts); }
 
  private:
+  struct RowPlace {
+    const TextPlan* plan = nullptr;
+    const PlannedSentence* sentence = nullptr;
+  };
+
   bool ShowsRanks() const;
   void Keep(Translation translation, size_t rank);
 
@@ -46,6 +54,8 @@ class TextAnswer : public AnswerEncoder {
   size_t ranks_ = 0;                   // hypotheses that are joined; 0: not known yet
   std::optional<TargetText> joining_;  // the next one, half joined
   std::vector<Translation> joined_;    // of each text, language and rank
+  std::vector<RowPlace> places_;       // of each row of a request that is judged
+  std::vector<Verdict> known_;         // on all rows, or none
 };
 
 }  // namespace ct2triton

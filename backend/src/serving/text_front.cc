@@ -140,7 +140,11 @@ void TextReader::ReadHead() {
   content_.scores = in_force.return_scores;
   content_.judging = judging_.With(in_force);
   if (content_.judging.judge == nullptr && !content_.named) LeaveOutVerdicts(&content_.outputs);
-  if (decoded_.options.stream) CheckStream(in_force);
+  if (decoded_.options.stream) {
+    CheckStream(in_force);
+  } else if (content_.judging.judge != nullptr) {
+    decoded_.retries = RowRetries::For(in_force, config_.engine, model_, content_.judging);
+  }
   const bool all = Has(content_.outputs, tensor::kTextHypotheses);
   CheckAnswerBytes(tensors_, tensors_.targets_of_each(), all ? in_force.num_hypotheses : 1);
   const auto longest =
@@ -182,6 +186,7 @@ void TextReader::CheckRows(bool last) {
   for (CheckedRow& row : rows) {
     decoded_.bytes +=
         sizeof(row) + (row.source.size() + row.prefix.size()) * sizeof(Ids::value_type);
+    if (decoded_.retries) decoded_.bytes += decoded_.retries->Add(row);
     decoded_.rows.push_back(std::move(row));
   }
 }

@@ -36,6 +36,11 @@ _NAME = re.compile(r"[0-9a-z_.-]+")
 _VALUE = re.compile(r"[ -~]*")
 
 
+def asks_for_verdicts(options: Mapping[str, OptionValue]) -> bool:
+    """Tell whether a call with these decoding options wants verdicts."""
+    return bool(options.get("quality")) or options.get("on_doubt", "none") != "none"
+
+
 @dataclass(frozen=True)
 class Call:
     """What the sentences of one call have in common."""
@@ -53,7 +58,7 @@ class Call:
     @property
     def judged(self) -> bool:
         """Whether verdicts are asked for."""
-        return bool(self.options.get("quality"))
+        return asks_for_verdicts(self.options)
 
     @property
     def codes(self) -> tuple[str | None, ...]:

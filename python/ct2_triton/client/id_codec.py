@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from tritonclient.grpc import InferResult, service_pb2
 
-from ct2_triton.client.calls import code_of, row_key
+from ct2_triton.client.calls import asks_for_verdicts, code_of, row_key
 from ct2_triton.client.results import Hypothesis, Translation, Verdict, empty_translation
 from ct2_triton.client.wire import check_declared, require_kind, set_parameters
 from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
@@ -235,7 +235,7 @@ def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -
         wanted.append(SCORES)
     if options.get("return_alignments"):
         wanted.append(ALIGNMENTS)
-    if options.get("quality"):
+    if asks_for_verdicts(options):
         wanted += [QUALITY, QUALITY_FLAGS]
     check_declared(wanted, tensors)
     return wanted + ([FINISH_REASON] if FINISH_REASON in tensors.outputs else [])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the server thinks of a translation that was asked for with `quality=True`.
+    """What the server thinks of a translation that was asked for with `quality=True` or `on_doubt`.
 
     Attributes:
         quality: 0 to 1; below 0.5 exactly where a flag is raised.

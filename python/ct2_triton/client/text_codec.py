@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tritonclient.grpc import InferResult, service_pb2
 
-from ct2_triton.client.calls import Text, blank, code_of, row_key
+from ct2_triton.client.calls import Text, asks_for_verdicts, blank, code_of, row_key
 from ct2_triton.client.results import Hypothesis, TextPart, Translation, Verdict
 from ct2_triton.client.tasks import Shared
 from ct2_triton.client.wire import add_strings, check_declared, require_kind, set_parameters
@@ -291,7 +291,7 @@ def _outputs_of_parts(model: TextModel, options: Mapping[str, OptionValue]) -> l
 
 
 def _outputs_of_verdicts(options: Mapping[str, OptionValue]) -> list[str]:
-    return [QUALITY, QUALITY_FLAGS] if options.get("quality") else []
+    return [QUALITY, QUALITY_FLAGS] if asks_for_verdicts(options) else []
 
 
 class _Outputs:

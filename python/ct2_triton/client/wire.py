@@ -110,8 +110,8 @@ def check_declared(wanted: Sequence[str], model: Declared) -> None:
     if missing:
         raise InvalidCallError(
             f"model {model.model!r} does not declare {', '.join(missing)}; without it, "
-            "num_hypotheses, return_scores, return_alignments and quality cannot come back "
-            "in: declare it in config.pbtxt, or leave the option out"
+            "num_hypotheses, return_scores, return_alignments, quality and on_doubt cannot come "
+            "back in: declare it in config.pbtxt, or leave the option out"
         )
 
 

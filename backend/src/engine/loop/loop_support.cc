@@ -23,7 +23,7 @@ constexpr std::tuple kKnown(&D::beam_size, &D::num_hypotheses, &D::patience, &D:
                             &D::max_decoding_length_multiple, &D::min_decoding_length,
                             &D::sampling_topk, &D::sampling_topp, &D::sampling_temperature,
                             &D::sampling_seed, &D::use_vmap, &D::return_scores,
-                            &D::return_alignments, &D::quality, &D::replace_unknowns,
+                            &D::return_alignments, &D::quality, &D::on_doubt, &D::replace_unknowns,
                             &D::return_alternatives, &D::min_alternative_expansion_prob);
 
 // An option that is new to the loop stays.

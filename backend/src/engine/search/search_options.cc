@@ -147,6 +147,7 @@ DecodingOptions SearchOptions::CallOptions() const {
     call.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
   }
   call.quality = defaults.quality;
+  call.on_doubt = defaults.on_doubt;
   call.sampling_seed = defaults.sampling_seed;  // a call takes none
   call.draft_bias = defaults.draft_bias;        // nor that
   if (!Draws()) {

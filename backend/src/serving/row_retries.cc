@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/row_retries.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "config/validate.h"
+#include "error.h"
+#include "serving/front.h"
+
+namespace ct2triton {
+namespace {
+
+constexpr size_t kRowWork = 64;  // of a verdict, however short the answer is: see kSliceWork
+
+// Without a sequence of four tokens that occurs twice there is no loop that the verdict flags, and
+// four beams are what translation models are usually evaluated with. A repetition penalty is left
+// out on purpose: it also lowers tokens that a correct translation repeats, such as the digits of a
+// number, and makes the score incomparable, so that `unsure` could not be computed. What the
+// request sets for its own search stays, where it is stricter.
+DecodingOptions SecondSearch(const DecodingOptions& first, const EngineOptions& engine) {
+  constexpr int64_t kBeams = 4;
+  constexpr int64_t kNgram = 4;
+  DecodingOptions second = first;
+  second.beam_size = std::min(kBeams, engine.max_beam_size);
+  const int64_t own = first.no_repeat_ngram_size;
+  second.no_repeat_ngram_size = own > 0 ? std::min(own, kNgram) : kNgram;
+  second.draft_bias = 0;  // its draft is the answer that is in doubt, or near to it
+  return second;
+}
+
+}  // namespace
+
+std::unique_ptr<RowRetries> RowRetries::For(const DecodingOptions& options,
+                                            const EngineOptions& engine, const LoadedModel& model,
+                                            const Judging& judging) {
+  if (options.on_doubt != "retry" || !SearchesGreedily(options)) return nullptr;
+  return std::unique_ptr<RowRetries>(new RowRetries(SecondSearch(options, engine), model, judging));
+}
+
+size_t RowRetries::Add(const CheckedRow& row) {
+  sources_.push_back({row.source, row.prefix, row.empty, row.cut});
+  return sizeof(Source) + (row.source.size() + row.prefix.size()) * sizeof(Ids::value_type);
+}
+
+bool RowRetries::Judge(const AnswerEncoder& encoder, const std::vector<RowResult>& answers) {
+  verdicts_.reserve(sources_.size());
+  for (size_t work = 0; verdicts_.size() < sources_.size();) {
+    if (work >= kSliceWork) return false;
+    const size_t row = verdicts_.size();
+    verdicts_.push_back(encoder.Judge(row, answers[row]));
+    if (!sources_[row].empty) judging_.retries->Earn();
+    if (verdicts_.back().raised() > 0) Retry(row);
+    work += kRowWork + sources_[row].ids.size();
+  }
+  return true;
+}
+
+// A row that the second search may not take, as one of more beams than its limits allow, keeps its
+// first answer.
+void RowRetries::Retry(size_t row) {
+  const Source& source = sources_[row];
+  if (source.empty || !judging_.retries->Take()) return;
+  try {
+    rows_.push_back(std::move(model_.Check({{source.ids, source.prefix}}, &options_).front()));
+  } catch (const Error&) {
+    return;
+  }
+  rows_.back().cut = source.cut;
+  places_.push_back(row);
+}
+
+std::vector<CheckedRow> RowRetries::TakeRows() {
+  judging_.metrics->CountRetried(rows_.size());
+  return std::move(rows_);
+}
+
+void RowRetries::KeepBetter(AnswerEncoder* encoder, std::vector<RowResult>* answers) {
+  size_t better = 0;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    RowResult& second = (*answers)[sources_.size() + i];
+    if (second.hypotheses.empty()) continue;
+    const size_t place = places_[i];
+    Verdict verdict = encoder->Judge(place, second);
+    if (!verdict.BetterThan(verdicts_[place])) continue;
+    verdicts_[place] = std::move(verdict);
+    (*answers)[place] = std::move(second);
+    ++better;
+  }
+  judging_.metrics->CountRetriedBetter(better);
+  encoder->Know(std::move(verdicts_));
+}
+
+}  // namespace ct2triton
