@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure what `on_doubt` costs and changes, with the demo model.
 
-The cost: clean sentences, some of them replaced by odd inputs that the model's greedy translations
-are flagged for, in requests of many texts. The ways run in turn in each round, and each is compared
-with `none` of its round. The change: odd inputs by kind, before and after the second search.
+The cost is time of the server's threads. It is of clean sentences, and of the same with some odd
+inputs among them that the greedy translations are flagged for, in requests of many texts. The ways
+run in turn in each round, and each is compared with `none` of its round. The change is that of odd
+inputs by kind: flagged rows before and after the second search.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import json
 import random
 import statistics
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import tritonclient.grpc as triton
 from grammar_pairs import draw, read_grammar
 
@@ -29,7 +30,7 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.quality import FILE_NAME
 from ct2_triton.serve import ServerOptions, TritonServer
 
-MODEL = "demo-text"
+MODEL = "demo"
 CODES = ("de", "fr", "es", "it", "pt", "nl")
 FULL_CODES = ("deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn", "por_Latn", "nld_Latn")
 TEXTS = 64  # of a request
@@ -72,16 +73,26 @@ def translate(
     ]
 
 
-def rate(client: triton.InferenceServerClient, texts: Sequence[str], **options: Any) -> float:
-    """Sentences a second, with several requests in flight."""
-    begin = time.perf_counter()
+WAYS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "scores": {"return_scores": True},
+    "flag": {"on_doubt": "flag"},
+    "retry": {"on_doubt": "retry"},
+}
+
+
+def cost_ms(
+    client: triton.InferenceServerClient, server: psutil.Process, texts: Sequence[str], way: str
+) -> float:
+    """Milliseconds of the server's threads for a sentence, with several requests in flight."""
+    begin = sum(server.cpu_times()[:2])
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         for _ in pool.map(
-            lambda at: translate(client, texts[at : at + TEXTS], at, **options),
+            lambda at: translate(client, texts[at : at + TEXTS], at, beam_size=1, **WAYS[way]),
             range(0, len(texts), TEXTS),
         ):
             pass
-    return len(texts) / (time.perf_counter() - begin)
+    return 1000 * (sum(server.cpu_times()[:2]) - begin) / len(texts)
 
 
 def all_of(
@@ -121,21 +132,36 @@ def measure_change(
 
 
 def measure_cost(
-    client: triton.InferenceServerClient, texts: Sequence[str], rounds: int, what: str
+    client: triton.InferenceServerClient,
+    server: psutil.Process,
+    texts: Sequence[str],
+    rounds: int,
+    what: str,
 ) -> None:
-    """Print throughput by way."""
-    ways = ("none", "flag", "retry")
-    rates: dict[str, list[float]] = {way: [] for way in ways}
+    """Print the cost by way."""
+    ways = [*WAYS]
+    costs: dict[str, list[float]] = {way: [] for way in ways}
     for way in ways:
-        rate(client, texts[: 8 * TEXTS], beam_size=1, on_doubt=way)
+        cost_ms(client, server, texts[: 4 * TEXTS], way)
     for i in range(rounds):
-        for way in ways[i % 3 :] + ways[: i % 3]:
-            rates[way].append(rate(client, texts, beam_size=1, on_doubt=way))
+        for way in ways[i % len(ways) :] + ways[: i % len(ways)]:
+            costs[way].append(cost_ms(client, server, texts, way))
     for way in ways:
-        parts = sorted(one / base for one, base in zip(rates[way], rates["none"], strict=True))
-        middle, typical = statistics.median(parts), statistics.median(rates[way])
+        parts = sorted(one / base for one, base in zip(costs[way], costs["none"], strict=True))
+        middle, typical = statistics.median(parts), statistics.median(costs[way])
         span = f"({parts[0]:.3f} to {parts[-1]:.3f})"
-        print(f"{what}, {way:5}: {typical:6.0f} sentences a second, {middle:.3f} of none {span}")
+        print(f"{what}, {way:6}: {typical:.3f} ms a sentence, {middle:.3f} of none {span}")
+
+
+def unflagged(client: triton.InferenceServerClient, texts: Sequence[str], count: int) -> list[str]:
+    """Sentences whose greedy translations have no flag, each into the language of its place."""
+    found = all_of(client, texts, beam_size=1)
+    pools: list[list[str]] = [[] for _ in CODES]
+    for i, (text, one) in enumerate(zip(texts, found, strict=True)):
+        if not one[2]:
+            pools[i % len(CODES)].append(text)
+    print(f"{sum(map(len, pools))} of {len(texts)} clean sentences have no flag")
+    return [pools[i % len(CODES)][i // len(CODES)] for i in range(count)]
 
 
 def main() -> None:
@@ -149,10 +175,7 @@ def main() -> None:
     odd = [json.loads(line) for line in args.inputs.read_text(encoding="utf-8").splitlines()]
     rng = random.Random(77)
     templates, values = read_grammar(Path("demo_model/grammar"))
-    clean = list(
-        {draw(rng, rng.choice(templates), values)["eng"]: None for _ in range(4 * args.clean)}
-    )
-    clean = clean[: args.clean]
+    drawn = [draw(rng, rng.choice(templates), values)["eng"] for _ in range(2 * args.clean)]
     with tempfile.TemporaryDirectory() as folder:
         prepare(PrepareOptions("demo", Path(folder), io="text"))
         judge = load_core().Judge(
@@ -161,14 +184,16 @@ def main() -> None:
         with TritonServer(ServerOptions([Path(folder)])) as server:
             client = triton.InferenceServerClient(server.grpc_url)
             flagged = measure_change(client, judge, odd)
-            measure_cost(client, clean, args.rounds, "clean sentences")
-            mixed = list(clean)
+            good = unflagged(client, drawn, args.clean)
+            process = psutil.Process(server.process.pid)
+            measure_cost(client, process, good, args.rounds, "none flagged")
+            mixed = list(good)
             step = round(1 / args.flagged)
             for place in range(0, len(mixed), step):
                 # The language is that of the place, which decides whether it is flagged.
                 fits = [i for i in flagged if i % len(CODES) == place % len(CODES)]
                 mixed[place] = odd[rng.choice(fits)]["text"]
-            measure_cost(client, mixed, args.rounds, f"{100 * args.flagged:g} % flagged")
+            measure_cost(client, process, mixed, args.rounds, f"{100 * args.flagged:g} % flagged")
 
 
 if __name__ == "__main__":

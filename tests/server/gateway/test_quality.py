@@ -9,7 +9,8 @@ import pytest
 
 from ct2_triton.client import TranslationClient
 from ct2_triton.serve import TritonServer
-from server.gateway.conftest import GERMAN, GOOD, MODEL, SENTENCE, Site
+from server.gateway.conftest import GERMAN, GOOD, MODEL, SENTENCE, Site, StartGateway
+from support.metrics import fresh
 
 pytestmark = pytest.mark.server
 
@@ -59,3 +60,19 @@ async def test_another_value_is_refused(site: Site, value: Any) -> None:
     assert "quality is " in answer["error"]
     assert answer["error"].endswith("it must be true or false")
     await site.good()
+
+
+async def test_an_option_of_the_gateway_has_flagged_texts_decoded_again(
+    start_gateway: StartGateway, demo_server: TritonServer, site: Site
+) -> None:
+    name = "ct2_retried_rows_total"
+    command = start_gateway("--option", "on_doubt=retry", "--option", "beam_size=1")
+    before = fresh(demo_server, MODEL)[name]  # the gateway has tried the options with a word
+    other = Site(command.url, site.session)
+    _, answer = await other.post("/translate", JUDGED | {"q": ["Yes.", SENTENCE]})
+    assert answer["translatedText"][1] == GERMAN
+    assert fresh(demo_server, MODEL)[name] - before == 1
+    async with TranslationClient(demo_server.grpc_url, MODEL) as client:
+        second = {"beam_size": 4, "no_repeat_ngram_size": 4}
+        found = await client.translate("Yes.", source="en", targets="de", quality=True, **second)
+    assert answer["translatedText"][0] == found.text
