@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import time
 from dataclasses import dataclass
@@ -353,3 +354,45 @@ def test_wrong_values_are_refused(
     said = load_failure(config(on_doubt="always"), "broken")
     assert f'parameter "on_doubt": the value "always" is not allowed; {allowed}' in said
     assert ask(connection, model, [case], **RETRY) == [case.second]
+
+
+@pytest.mark.parametrize("decoding", ["loop", "calls"])
+def test_retries_among_requests_that_end_early(
+    server: TritonServer,
+    load: LoadModel,
+    connection: Connection,
+    cases: list[Case],
+    name: str,
+    decoding: str,
+) -> None:
+    """Whatever ends them, each row that is answered has one of its two answers."""
+    model = load(config(decoding=decoding, tenant_header="who"), name)
+    rng = random.Random(5)
+    sent = []
+    for _ in range(150):
+        some = [rng.choice(cases) for _ in range(rng.choice([1, 1, 2, 5, 40]))]
+        more: dict[str, Any] = {"who": f"tenant{rng.randrange(3)}"}
+        if rng.random() < 0.4:
+            more["timeout"] = rng.choice([1_000, 20_000, 100_000, 400_000, HOUR])
+        if rng.random() < 0.3:
+            more["supersede_key"] = f"key{rng.randrange(4)}"
+        rows, prefixes = padded([case.row for case in some]), [case.prefix for case in some]
+        pending = connection.start(model, rows, prefixes, outputs=NAMES, **RETRY, **more)
+        sent.append((some, pending))
+        if rng.random() < 0.1:
+            pending.cancel()
+    answered = 0
+    for some, pending in sent:
+        try:
+            got = pending.get_result()
+        except InferenceServerException as error:
+            assert error.status() == "StatusCode.CANCELLED"  # noqa: PT017
+            continue
+        answered += 1
+        lengths = got.as_numpy("OUTPUT_LENGTHS").ravel().tolist()
+        for case, ids, n in zip(some, got.as_numpy("OUTPUT_IDS").tolist(), lengths, strict=True):
+            assert ids[:n] in ([case.first, case.second] if case.better else [case.first])
+    assert answered > 0
+    wait_until(lambda: fresh(server, model)["ct2_waiting_rows"] == 0)
+    good = next(case for case in cases if not case.flagged)
+    assert ask(connection, model, [good], **RETRY) == [good.first]
