@@ -189,7 +189,6 @@ def test_the_hypotheses_of_beams_lean_each_by_what_they_have_followed(loop: Any)
 @pytest.mark.parametrize(
     ("options", "draft", "message"),
     [
-        ({"draft_bias": 0.3}, [], "draft_bias 0.3 needs a draft: DRAFT_IDS is missing"),
         ({"draft_bias": 1}, [5], 'parameter "draft_bias": the value 1 is not allowed; give a num'),
         ({"draft_bias": -0.1}, [5], "the value -0.1 is not allowed; give a number from 0 to below"),
         ({"draft_bias": 0.3, "coverage_penalty": 0.5, "beam_size": 2}, [5],

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,8 @@ def request(
     targets: Sequence[str] | None,
     source: str | None = "en",
     model: str = MODEL,
+    *,
+    more: Mapping[str, Sequence[str]] = {},
     **parameters: Any,
 ) -> Any:
     """A request for a stream; None leaves an input out, `stream=None` the parameter."""
@@ -58,6 +60,7 @@ def request(
         message.inputs.append(_strings("source_language", [source]))
     if targets is not None:
         message.inputs.append(_strings("target_languages", targets))
+    message.inputs.extend(_strings(name, values) for name, values in more.items())
     for name, value in parameters.items():
         kinds = {bool: "bool_param", int: "int64_param", float: "double_param"}
         setattr(message.parameters[name], kinds.get(type(value), "string_param"), value)

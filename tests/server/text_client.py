@@ -28,6 +28,7 @@ def send_text(
     *,
     model: str = "demo-text",
     outputs: Sequence[str] | None = None,
+    more: Sequence[Any] = (),
     **parameters: Any,
 ) -> Pending:
     """Sends texts, each into the same targets; None leaves an input out."""
@@ -37,6 +38,7 @@ def send_text(
         inputs.append(tensor("source_language", strings([[source]] * len(each))))
     if targets is not None:
         inputs.append(tensor("target_languages", strings([targets] * len(each))))
+    inputs += more
     return connection.send(model, inputs, outputs, **parameters)
 
 

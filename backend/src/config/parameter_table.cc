@@ -58,7 +58,7 @@ std::vector<Parameter> SearchParameters() {
        "0.5"},
       {"draft_bias", &D::draft_bias, kRequestOnly, FromToBelow(0, 1),
        "Bias of the search towards the draft, from the start to the first token that differs; 0 "
-       "lets the draft change no answer; needs DRAFT_IDS and a decode loop.",
+       "lets the draft change no answer; needs DRAFT_IDS or draft, and a decode loop.",
        "0.3"},
       {"num_hypotheses",
        &D::num_hypotheses,

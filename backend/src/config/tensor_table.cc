@@ -25,6 +25,8 @@ const std::vector<TensorRule>& InputRules(bool of_text) {
       {tensor::kTextInput, kString, false, {1}, true, false},
       {tensor::kSourceLanguage, kString, false, {1}, false, true},
       {tensor::kTargetLanguages, kString, false, {-1}, false, true},
+      {tensor::kTextPrefix, kString, false, {-1}, false, true},
+      {tensor::kDraft, kString, false, {-1}, false, true},
       {tensor::kStream, kBool, false, {1}, false, true},
   };
   static const std::vector<TensorRule> rules = {

@@ -167,6 +167,12 @@ void ValidateStream(const DecodingOptions& decoding) {
   require(decoding.num_hypotheses == 1, "num_hypotheses 1");
 }
 
+void ValidateDraftBias(const DecodingOptions& decoding, const char* drafts, bool has_draft) {
+  if (decoding.draft_bias == 0 || has_draft) return;
+  Refuse("draft_bias " + Show(decoding.draft_bias) + " needs a draft: " + drafts +
+         " is missing or empty in every row; send one, or leave draft_bias out");
+}
+
 void ValidateEngine(const EngineOptions& engine) {
   CheckPath("model_path", engine.model_path, "../other_model/1/model");
   CheckPath("tokenizer_path", engine.tokenizer_path, "../other_model/tokenizer");

@@ -19,6 +19,10 @@ bool SearchesGreedily(const DecodingOptions& decoding);
 // greedy search. Throws Error(kInvalidArgument).
 void ValidateStream(const DecodingOptions& decoding);
 
+// Refuses a draft_bias without a draft. `drafts`: the input that may hold one for each row, and
+// whether any is there. Throws Error(kInvalidArgument).
+void ValidateDraftBias(const DecodingOptions& decoding, const char* drafts, bool has_draft);
+
 // Refuses a model_path that leaves the repository as written; symbolic links are checked
 // by the loader. Throws Error(kInvalidArgument).
 void ValidateEngine(const EngineOptions& engine);

@@ -46,15 +46,6 @@ bool UseLoop(const EngineOptions& engine, const Device& device) {
          (engine.decoding == "auto" && device.kind == Device::Kind::kCpu);
 }
 
-void RequireDraft(const DecodingOptions& options, const std::vector<RowInput>& rows) {
-  const auto has_draft = [](const RowInput& row) { return !row.draft.empty(); };
-  if (options.draft_bias == 0 || rows.empty() || std::any_of(rows.begin(), rows.end(), has_draft))
-    return;
-  throw Error(ErrorCode::kInvalidArgument,
-              "draft_bias " + Show(options.draft_bias) + " needs a draft: " + tensor::kDraftIds +
-                  " is missing, or has no ids in any row; send one, or leave draft_bias out");
-}
-
 // One for each vocabulary map, and one for the whole vocabulary.
 std::map<const VocabularyMap*, std::shared_ptr<const SearchOptions>> AllSearches(
     const DecodingOptions& options, const Weights& weights) {
@@ -154,7 +145,6 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
   const bool defaults = options == nullptr || *options == defaults_;
   if (!defaults) {
     ValidateCombination(*options, engine_);
-    RequireDraft(*options, rows);
   }
   Searches of_request;
   const auto search_for = [&](const VocabularyMap* map) {

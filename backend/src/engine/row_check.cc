@@ -19,7 +19,7 @@ namespace {
 enum class Part { kSource, kPrefix, kDraft };
 
 std::string NameOf(Part part, const RowNames& names, size_t row) {
-  if (part == Part::kDraft) return std::string(tensor::kDraftIds) + ", " + names.Row(row);
+  if (part == Part::kDraft) return names.Draft(row);
   return part == Part::kSource ? names.Source(row) : names.Prefix(row);
 }
 

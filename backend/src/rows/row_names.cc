@@ -15,4 +15,8 @@ std::string RowNames::Prefix(size_t row) const {
   return std::string(tensor::kTargetPrefix) + ", " + Row(row);
 }
 
+std::string RowNames::Draft(size_t row) const {
+  return std::string(tensor::kDraftIds) + ", " + Row(row);
+}
+
 }  // namespace ct2triton

@@ -10,10 +10,12 @@ namespace ct2triton {
 class RowNames {
  public:
   virtual ~RowNames() = default;
-  // `row`: its number within the request. The whole of it, what is translated, what is forced.
+  // `row`: its number within the request. The whole of it, what is translated, what is forced, what
+  // is expected.
   virtual std::string Row(size_t row) const;
   virtual std::string Source(size_t row) const;
   virtual std::string Prefix(size_t row) const;
+  virtual std::string Draft(size_t row) const;
 };
 
 }  // namespace ct2triton

@@ -9,6 +9,7 @@
 
 #include "config/parse_value.h"
 #include "config/tensor_table.h"
+#include "config/validate.h"
 #include "error.h"
 #include "rows/row_tensors.h"
 #include "serving/ids_answer.h"
@@ -134,6 +135,11 @@ void IdsReader::ReadHead() {
                 "stream true is for texts, and this model takes ids; leave it out");
   }
   rows_ = SplitRows(tensors_, model_.padding_to_strip());
+  if (options_ && !rows_.empty()) {
+    const auto has_draft = [](const RowInput& row) { return !row.draft.empty(); };
+    ValidateDraftBias(*options_, tensor::kDraftIds,
+                      std::any_of(rows_.begin(), rows_.end(), has_draft));
+  }
   decoded_.rows.reserve(rows_.size());
   StartAnswer(std::move(wanted));
 }

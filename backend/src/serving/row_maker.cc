@@ -21,40 +21,57 @@ constexpr size_t kMostBytesOfId = 8;
 constexpr size_t kBytesOfId = 5;        // on the average, rather too many
 constexpr size_t kMostTried = 1 << 16;  // ids
 
+IdView ViewOf(const std::vector<int>& ids) {
+  return IdView(ids.data(), ids.size(), IntegerType::kInt32);
+}
+
 }  // namespace
 
 size_t RowMaker::Begin(std::string text, const std::string& source,
-                       const std::vector<std::string>& targets) {
+                       const std::vector<WantedTarget>& targets) {
   TextPlan& plan = plans_.emplace_back();
   std::vector<Target>& made = targets_.emplace_back();
-  CheckText(text);
+  CheckText(tensor::kTextInput, text);
   plan.source = tokenizer_.Language(source, Side::kSource);
   plan.text = std::move(text);
   size_t around = 0;
-  for (const std::string& name : targets) {
-    const std::string& target = plan.targets.emplace_back(tokenizer_.Language(name, Side::kTarget));
-    made.push_back({tokenizer_.Prefix(target), tokenizer_.FrameOf(plan.source, target)});
+  size_t work = kTextWork + plan.text.size() / kBytesCutAtOnce + targets.size() * kRowWork;
+  for (const WantedTarget& wanted : targets) {
+    plan.targets.push_back(tokenizer_.Language(wanted.language, Side::kTarget));
+    made.push_back(TargetOf(wanted, plan));
     around = std::max(around, made.back().frame.size());
+    work += wanted.prefix.size() + wanted.draft.size() / kBytesCutAtOnce;
   }
   room_ = longest_ - std::min(longest_, around);
   spans_ = Segment(plan.text, plan.source.empty() ? source : plan.source, split_);
   next_ = 0;
-  return kTextWork + plan.text.size() / kBytesCutAtOnce + targets.size() * kRowWork;
+  return work;
 }
 
-void RowMaker::RefuseText(const std::string& what) const {
-  throw Error(ErrorCode::kInvalidArgument, std::string(tensor::kTextInput) + ", row " +
-                                               std::to_string(plans_.size() - 1) + ": " + what);
+RowMaker::Target RowMaker::TargetOf(const WantedTarget& wanted, const TextPlan& plan) const {
+  CheckText(tensor::kTextPrefix, wanted.prefix);
+  CheckText(tensor::kDraft, wanted.draft);
+  const std::string& language = plan.targets.back();
+  return {tokenizer_.Prefix(language), tokenizer_.FrameOf(plan.source, language),
+          tokenizer_.TargetPiecesOf(wanted.prefix), wanted,
+          Segment(wanted.draft, language.empty() ? wanted.language : language, split_)};
 }
 
-void RowMaker::CheckText(const std::string& text) const {
+void RowMaker::RefuseText(const std::string& what, const char* input) const {
+  throw Error(ErrorCode::kInvalidArgument,
+              std::string(input) + ", row " + std::to_string(plans_.size() - 1) + ": " + what);
+}
+
+void RowMaker::CheckText(const char* input, std::string_view text) const {
   if (text.size() > static_cast<size_t>(engine_.max_text_bytes)) {
     RefuseText("its " + std::to_string(text.size()) + " bytes are more than the model's " +
-               "max_text_bytes " + std::to_string(engine_.max_text_bytes));
+                   "max_text_bytes " + std::to_string(engine_.max_text_bytes),
+               input);
   }
   if (const auto offset = InvalidUtf8(text)) {
     RefuseText("it is no UTF-8 text: the byte at offset " + std::to_string(*offset) +
-               " belongs to no character");
+                   " belongs to no character",
+               input);
   }
 }
 
@@ -72,7 +89,7 @@ size_t RowMaker::AddSentence() {
     const std::vector<int> pieces = tokenizer_.PiecesOf(TextOf(rest));
     work += bytes;
     cutting_ = pieces.size() > room_;
-    if (!cutting_) AddRows(rest, /*split=*/false, pieces);
+    if (!cutting_) work += AddRows(rest, first, /*split=*/false, pieces);
   } else {
     cutting_ = true;
   }
@@ -97,14 +114,29 @@ size_t RowMaker::AddPart(Span* rest, bool first) {
     const std::vector<int> pieces = tokenizer_.PiecesOf(TextOf(part));
     work += part.end - part.begin;
     if (pieces.size() <= room_ || room == 1) {
-      AddRows(part, /*split=*/!first || rest->begin < rest->end, pieces);
-      return work;
+      return work + AddRows(part, first, /*split=*/!first || rest->begin < rest->end, pieces);
     }
     room -= std::min(room - 1, pieces.size() - room_);
   }
 }
 
-void RowMaker::AddRows(const Span& span, bool split, const std::vector<int>& pieces) {
+// A sentence of a draft, less what is forced. At the end of the prefix, text may be one piece that
+// is two where the prefix stands alone.
+std::vector<int> RowMaker::DraftAfter(const std::vector<int>& forced, const Target& target,
+                                      std::string_view draft) const {
+  std::vector<int> ids = tokenizer_.TargetPiecesOf(draft);
+  if (ids.size() >= forced.size() && std::equal(forced.begin(), forced.end(), ids.begin())) {
+    ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(forced.size()));
+    return ids;
+  }
+  const std::string_view prefix = Stripped(target.wanted.prefix);
+  if (draft.substr(0, prefix.size()) != prefix) return {};
+  return tokenizer_.TargetPiecesOf(draft.substr(prefix.size()));
+}
+
+// `first`: of the parts of a sentence. Sentences of a draft belong to those of the text in their
+// order; where they do not, the draft saves nothing. Returns the bytes of drafts.
+size_t RowMaker::AddRows(const Span& span, bool first, bool split, const std::vector<int>& pieces) {
   TextPlan& plan = plans_.back();
   if (plan.sentences.size() == static_cast<size_t>(engine_.max_text_sentences)) {
     RefuseText("it has more sentences than the model's max_text_sentences " +
@@ -123,11 +155,23 @@ void RowMaker::AddRows(const Span& span, bool split, const std::vector<int>& pie
   // Where there is nothing to translate, there is none in any language.
   sentence.sent = !plan.targets.empty() && !pieces.empty();
   sentence.first_row = made_;
-  const std::vector<Target>& targets = targets_.back();
+  std::vector<Target>& targets = targets_.back();
+  size_t drafted = 0;
   for (size_t i = 0; sentence.sent && i < targets.size(); ++i, ++made_) {
-    rows_.push_back({targets[i].frame.Around(pieces), i, plans_.size() - 1, span.begin});
-    sentence.input_tokens.push_back(rows_.back().source.size());
+    Target& target = targets[i];
+    const std::vector<int> forced = std::exchange(target.forced, {});
+    MadeRow row{target.frame.Around(pieces), target.prefix, {}, i, plans_.size() - 1, span.begin};
+    row.prefix.insert(row.prefix.end(), forced.begin(), forced.end());
+    if (first && next_ < target.drafts.size()) {
+      const Span& draft = target.drafts[next_];
+      row.draft = DraftAfter(forced, target,
+                             target.wanted.draft.substr(draft.begin, draft.end - draft.begin));
+      drafted += draft.end - draft.begin;
+    }
+    sentence.input_tokens.push_back(row.source.size());
+    rows_.push_back(std::move(row));
   }
+  return drafted;
 }
 
 void RowMaker::ForgetRows() { rows_.clear(); }
@@ -141,13 +185,17 @@ std::string RowMaker::Row(size_t row) const {
          (target.empty() ? "" : " into " + target);
 }
 
+std::string RowMaker::Draft(size_t row) const {
+  const MadeRow& made = rows_[row];
+  return std::string(tensor::kDraft) + ", row " + std::to_string(made.text) + ", value " +
+         std::to_string(made.target);
+}
+
 std::vector<RowInput> RowMaker::Rows() const {
   std::vector<RowInput> rows;
   rows.reserve(rows_.size());
   for (const MadeRow& row : rows_) {
-    const std::vector<int>& prefix = targets_[row.text][row.target].prefix;
-    rows.push_back({IdView(row.source.data(), row.source.size(), IntegerType::kInt32),
-                    IdView(prefix.data(), prefix.size(), IntegerType::kInt32)});
+    rows.push_back({ViewOf(row.source), ViewOf(row.prefix), ViewOf(row.draft)});
   }
   return rows;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/engine_options.h"
+#include "config/tensor_table.h"
 #include "rows/id_view.h"
 #include "rows/row_names.h"
 #include "serving/text_plan.h"
@@ -25,10 +26,11 @@ class RowMaker : public RowNames {
            size_t longest_source)
       : tokenizer_(tokenizer), engine_(engine), split_(split), longest_(longest_source) {}
 
-  // The next text. An empty language: not given. This and AddSentence throw
-  // Error(kInvalidArgument) and return how much work it was.
+  // The next text. An empty language: not given. What `targets` are views of outlives the text's
+  // last sentence. This and AddSentence throw Error(kInvalidArgument) and return how much work it
+  // was.
   size_t Begin(std::string text, const std::string& source,
-               const std::vector<std::string>& targets);
+               const std::vector<WantedTarget>& targets);
   bool whole() const { return next_ == spans_.size(); }  // no sentence of the text is left
   // Makes the rows of the next sentence of the text, or of its first part.
   size_t AddSentence();
@@ -41,24 +43,34 @@ class RowMaker : public RowNames {
   std::string Row(size_t row) const override;
   std::string Source(size_t row) const override { return Row(row); }
   std::string Prefix(size_t row) const override { return Row(row); }
+  std::string Draft(size_t row) const override;
 
  private:
   struct MadeRow {
     std::vector<int> source;
+    std::vector<int> prefix;
+    std::vector<int> draft;
     size_t target;  // its number
     size_t text;    // and that of the text
     size_t begin;   // where the sentence begins in it, in bytes
   };
   struct Target {
-    std::vector<int> prefix;
+    std::vector<int> prefix;  // that names the language
     Frame frame;
+    std::vector<int> forced;  // after it, in the first row
+    WantedTarget wanted;
+    std::vector<Span> drafts;  // the sentences of the draft
   };
 
-  [[noreturn]] void RefuseText(const std::string& what) const;
-  void CheckText(const std::string& text) const;
+  [[noreturn]] void RefuseText(const std::string& what,
+                               const char* input = tensor::kTextInput) const;
+  void CheckText(const char* input, std::string_view text) const;
+  Target TargetOf(const WantedTarget& wanted, const TextPlan& plan) const;
+  std::vector<int> DraftAfter(const std::vector<int>& forced, const Target& target,
+                              std::string_view draft) const;
   std::string_view TextOf(const Span& span) const;
   size_t AddPart(Span* rest, bool first);
-  void AddRows(const Span& span, bool split, const std::vector<int>& pieces);
+  size_t AddRows(const Span& span, bool first, bool split, const std::vector<int>& pieces);
 
   const Tokenizer& tokenizer_;
   const EngineOptions& engine_;

@@ -145,6 +145,7 @@ void TextReader::ReadHead() {
   } else if (content_.judging.judge != nullptr) {
     decoded_.retries = RowRetries::For(in_force, config_.engine, model_, content_.judging);
   }
+  ValidateDraftBias(in_force, tensor::kDraft, tensors_.has_draft());
   const bool all = Has(content_.outputs, tensor::kTextHypotheses);
   CheckAnswerBytes(tensors_, tensors_.targets_of_each(), all ? in_force.num_hypotheses : 1);
   const auto longest =
@@ -184,8 +185,8 @@ void TextReader::CheckRows(bool last) {
   std::vector<CheckedRow> rows = model_.Check(made, options_ ? &*options_ : nullptr, *maker_);
   maker_->ForgetRows();
   for (CheckedRow& row : rows) {
-    decoded_.bytes +=
-        sizeof(row) + (row.source.size() + row.prefix.size()) * sizeof(Ids::value_type);
+    decoded_.bytes += sizeof(row) + (row.source.size() + row.prefix.size() + row.draft.size()) *
+                                        sizeof(Ids::value_type);
     if (decoded_.retries) decoded_.bytes += decoded_.retries->Add(row);
     decoded_.rows.push_back(std::move(row));
   }

@@ -5,11 +5,19 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "text/code_points.h"
 
 namespace ct2triton {
+
+// What a request says of one translation of a text.
+struct WantedTarget {
+  std::string_view language;  // as named; empty: not given
+  std::string_view prefix;    // how the translation begins in any case
+  std::string_view draft;     // what the translation is expected to be, its prefix included
+};
 
 // A sentence, or a part of one that was too long.
 struct PlannedSentence {

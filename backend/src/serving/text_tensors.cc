@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving/text_tensors.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "config/parse_value.h"
@@ -16,7 +18,7 @@ namespace {
 }
 
 struct TextInputs {
-  std::optional<Input> texts, sources, targets, stream;
+  std::optional<Input> texts, sources, targets, prefixes, drafts, stream;
 };
 
 TextInputs FindInputs(const RequestHandle& request, bool batched) {
@@ -31,6 +33,10 @@ TextInputs FindInputs(const RequestHandle& request, bool batched) {
       inputs.sources = std::move(input);
     } else if (input.name == tensor::kTargetLanguages) {
       inputs.targets = std::move(input);
+    } else if (input.name == tensor::kTextPrefix) {
+      inputs.prefixes = std::move(input);
+    } else if (input.name == tensor::kDraft) {
+      inputs.drafts = std::move(input);
     } else if (input.name == tensor::kStream) {
       inputs.stream = std::move(input);
     } else {
@@ -52,12 +58,8 @@ void CheckShape(const char* name, const std::vector<int64_t>& shape,
          (languages ? "n]" : "1]"));
 }
 
-void CheckShapes(const TextInputs& inputs, bool batched, int64_t most_targets) {
-  std::vector<int64_t> leading;
-  if (batched) leading.push_back(inputs.texts->shape.empty() ? 1 : inputs.texts->shape.front());
-  CheckShape(tensor::kTextInput, inputs.texts->shape, leading, false);
-  if (inputs.sources) CheckShape(tensor::kSourceLanguage, inputs.sources->shape, leading, false);
-  if (!inputs.targets) return;
+void CheckTargets(const TextInputs& inputs, bool batched, const std::vector<int64_t>& leading,
+                  int64_t most_targets) {
   CheckShape(tensor::kTargetLanguages, inputs.targets->shape, leading, true);
   const bool no_texts = batched && leading.front() == 0;
   if (inputs.targets->shape.back() == 0 && !no_texts) {
@@ -70,17 +72,47 @@ void CheckShapes(const TextInputs& inputs, bool batched, int64_t most_targets) {
   }
 }
 
+// One value for each translation.
+void CheckBesideTargets(const char* name, const Input& input, const TextInputs& inputs,
+                        const std::vector<int64_t>& leading) {
+  auto fits = leading;
+  fits.push_back(inputs.targets ? inputs.targets->shape.back() : 1);
+  if (input.shape == fits) return;
+  Refuse(std::string(name) + " has shape " + ShapeText(input.shape) + ", it must be " +
+         ShapeText(fits) + ": one value for each target language, empty for none");
+}
+
+void CheckShapes(const TextInputs& inputs, bool batched, int64_t most_targets) {
+  std::vector<int64_t> leading;
+  if (batched) leading.push_back(inputs.texts->shape.empty() ? 1 : inputs.texts->shape.front());
+  CheckShape(tensor::kTextInput, inputs.texts->shape, leading, false);
+  if (inputs.sources) CheckShape(tensor::kSourceLanguage, inputs.sources->shape, leading, false);
+  if (inputs.targets) CheckTargets(inputs, batched, leading, most_targets);
+  if (inputs.prefixes) CheckBesideTargets(tensor::kTextPrefix, *inputs.prefixes, inputs, leading);
+  if (inputs.drafts) CheckBesideTargets(tensor::kDraft, *inputs.drafts, inputs, leading);
+}
+
 }  // namespace
+
+bool TextTensors::has_draft() const {
+  const auto given = [](std::string_view text) { return !text.empty(); };
+  return drafts && std::any_of(drafts->values.begin(), drafts->values.end(), given);
+}
 
 std::string TextTensors::Source(size_t text, const std::string& otherwise) const {
   return sources && !sources->values[text].empty() ? std::string(sources->values[text]) : otherwise;
 }
 
-std::vector<std::string> TextTensors::Targets(size_t text) const {
+std::vector<WantedTarget> TextTensors::Targets(size_t text) const {
   const size_t count = targets_of_each();
-  if (!targets) return std::vector<std::string>(count);
-  const auto begin = targets->values.begin() + static_cast<std::ptrdiff_t>(text * count);
-  return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+  std::vector<WantedTarget> wanted(count);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = text * count + i;
+    if (targets) wanted[i].language = targets->values[at];
+    if (prefixes) wanted[i].prefix = prefixes->values[at];
+    if (drafts) wanted[i].draft = drafts->values[at];
+  }
+  return wanted;
 }
 
 TextTensors ReadTextTensors(const RequestHandle& request, const ModelConfig& config) {
@@ -91,6 +123,8 @@ TextTensors ReadTextTensors(const RequestHandle& request, const ModelConfig& con
   tensors.texts = ReadStrings(*inputs.texts);
   if (inputs.sources) tensors.sources = ReadStrings(*inputs.sources);
   if (inputs.targets) tensors.targets = ReadStrings(*inputs.targets);
+  if (inputs.prefixes) tensors.prefixes = ReadStrings(*inputs.prefixes);
+  if (inputs.drafts) tensors.drafts = ReadStrings(*inputs.drafts);
   if (inputs.stream) tensors.stream = ReadFlag(*inputs.stream);
   return tensors;
 }

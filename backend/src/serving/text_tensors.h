@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/model_config.h"
+#include "serving/text_plan.h"
 #include "triton/input.h"
 #include "triton/request.h"
 
@@ -15,16 +16,19 @@ namespace ct2triton {
 // The inputs of one request of b texts with n targets each. A model without batches leaves the b
 // out of its shapes: its requests have one text.
 struct TextTensors {
-  StringTensor texts;                   // [b, 1]
-  std::optional<StringTensor> sources;  // [b, 1]
-  std::optional<StringTensor> targets;  // [b, n]
-  std::optional<bool> stream;           // [b, 1]
+  StringTensor texts;                    // [b, 1]
+  std::optional<StringTensor> sources;   // [b, 1]
+  std::optional<StringTensor> targets;   // [b, n]
+  std::optional<StringTensor> prefixes;  // [b, n]
+  std::optional<StringTensor> drafts;    // [b, n]
+  std::optional<bool> stream;            // [b, 1]
 
   size_t targets_of_each() const {
     return targets ? static_cast<size_t>(targets->shape.back()) : 1;
   }
+  bool has_draft() const;
   std::string Source(size_t text, const std::string& otherwise) const;
-  std::vector<std::string> Targets(size_t text) const;  // empty ones where none is named
+  std::vector<WantedTarget> Targets(size_t text) const;
 };
 
 // Throws Error(kInvalidArgument): an input that is unknown, missing, or of another type or shape;

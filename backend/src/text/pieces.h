@@ -24,6 +24,10 @@ class Pieces {
   static std::unique_ptr<const Pieces> Read(const std::filesystem::path& folder,
                                             const TokenRules& rules, Side split = Side::kSource);
 
+  // Whether the texts of the other side are split otherwise, by a model of their own or into other
+  // ids. Throws Error: an unknown family.
+  static bool SidesDiffer(const std::filesystem::path& folder, const TokenRules& rules);
+
   // Ids of a text, which must be UTF-8.
   std::vector<int> Encode(std::string_view text) const;
   // Text of ids, without spaces around it. Ids that have no text are left out, and those from

@@ -234,6 +234,14 @@ class PiecesReader {
   std::unique_ptr<Pieces> pieces_{new Pieces};
 };
 
+bool Pieces::SidesDiffer(const std::filesystem::path& folder, const TokenRules& rules) {
+  const Family& family = FamilyOf(rules, folder);
+  if (family.numbering != Numbering::kNamed)
+    return std::string_view(family.source) != family.target;
+  return !std::filesystem::exists(folder / "sentencepiece.model") ||
+         !std::filesystem::exists(folder / "shared_vocabulary.json");
+}
+
 std::unique_ptr<const Pieces> Pieces::Read(const std::filesystem::path& folder,
                                            const TokenRules& rules, Side split) {
   try {

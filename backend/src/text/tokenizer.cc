@@ -29,12 +29,16 @@ void CheckUtf8(std::string_view text) {
 
 std::shared_ptr<const Tokenizer> Tokenizer::Load(const std::filesystem::path& folder) {
   TokenRules rules = TokenRules::Read(folder);
-  auto pieces = Pieces::Read(folder, rules);
-  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(rules), std::move(pieces)));
+  std::shared_ptr<const Pieces> pieces = Pieces::Read(folder, rules);
+  std::shared_ptr<const Pieces> of_targets =
+      Pieces::SidesDiffer(folder, rules) ? Pieces::Read(folder, rules, Side::kTarget) : pieces;
+  return std::shared_ptr<const Tokenizer>(
+      new Tokenizer(std::move(rules), std::move(pieces), std::move(of_targets)));
 }
 
-Tokenizer::Tokenizer(TokenRules rules, std::unique_ptr<const Pieces> pieces)
-    : rules_(std::move(rules)), pieces_(std::move(pieces)) {
+Tokenizer::Tokenizer(TokenRules rules, std::shared_ptr<const Pieces> pieces,
+                     std::shared_ptr<const Pieces> of_targets)
+    : rules_(std::move(rules)), pieces_(std::move(pieces)), of_targets_(std::move(of_targets)) {
   for (const int id : rules_.special_ids) {
     if (id < 0) continue;
     const auto at = static_cast<size_t>(id);
@@ -48,17 +52,23 @@ std::string Tokenizer::Language(std::string_view name, Side side) const {
   return language == nullptr ? std::string() : language->code;
 }
 
-std::vector<int> Tokenizer::PiecesOf(std::string_view text) const {
+std::vector<int> Tokenizer::PiecesOf(std::string_view text) const { return Split(text, *pieces_); }
+
+std::vector<int> Tokenizer::TargetPiecesOf(std::string_view text) const {
+  return Split(text, *of_targets_);
+}
+
+std::vector<int> Tokenizer::Split(std::string_view text, const Pieces& pieces) const {
   CheckUtf8(text);
   if (Stripped(text).empty()) return {};
-  std::vector<int> ids = pieces_->Encode(text);
+  std::vector<int> ids = pieces.Encode(text);
   bool is_blank = true;
   for (int& id : ids) {
     // Some vocabularies list special tokens (`</s>`, `<2fr>`) among the pieces of text.
     if (static_cast<size_t>(id) < is_special_.size() && is_special_[static_cast<size_t>(id)]) {
       id = rules_.unk_id;
     }
-    is_blank = is_blank && id == pieces_->space_id();
+    is_blank = is_blank && id == pieces.space_id();
   }
   return is_blank ? std::vector<int>() : ids;
 }

@@ -47,6 +47,8 @@ class Tokenizer {
                           std::string_view target_language) const;
   // The same in its two parts: what depends on the text, and on the languages.
   std::vector<int> PiecesOf(std::string_view text) const;
+  // Pieces of a translation, or of a part of one, as a row of OUTPUT_IDS has them.
+  std::vector<int> TargetPiecesOf(std::string_view text) const;
   Frame FrameOf(std::string_view source_language, std::string_view target_language) const;
   // How many bytes of the beginning of a text are so many pieces, about; all of it if it has no
   // more of them.
@@ -67,11 +69,14 @@ class Tokenizer {
   std::string SettledText(const int* ids, size_t count) const;
 
  private:
-  Tokenizer(TokenRules rules, std::unique_ptr<const Pieces> pieces);
+  Tokenizer(TokenRules rules, std::shared_ptr<const Pieces> pieces,
+            std::shared_ptr<const Pieces> of_targets);
+  std::vector<int> Split(std::string_view text, const Pieces& pieces) const;
 
   TokenRules rules_;
-  std::unique_ptr<const Pieces> pieces_;
-  std::vector<bool> is_special_;  // by id
+  std::shared_ptr<const Pieces> pieces_;
+  std::shared_ptr<const Pieces> of_targets_;  // splits translations; the same where one model does
+  std::vector<bool> is_special_;              // by id
 };
 
 }  // namespace ct2triton

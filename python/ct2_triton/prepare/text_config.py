@@ -43,6 +43,8 @@ INPUTS = (
     Tensor("text_input", "TYPE_STRING", (1,)),
     Tensor("source_language", "TYPE_STRING", (1,), optional=True),
     Tensor("target_languages", "TYPE_STRING", ragged=True, optional=True),
+    Tensor("target_prefix", "TYPE_STRING", ragged=True, optional=True),
+    Tensor("draft", "TYPE_STRING", ragged=True, optional=True),
     Tensor("stream", "TYPE_BOOL", (1,), optional=True),
 )
 OUTPUTS = (
