@@ -45,7 +45,7 @@ class Retranslation:
 
     def draft(self) -> Draft:
         """Start from nothing, or lean towards the last guess."""
-        return Draft((), self._last.ids, self._bias) if self._bias > 0 else Draft()
+        return Draft((), self._last.tokens, self._bias) if self._bias > 0 else Draft()
 
     def take(self, guess: Guess) -> Shown:
         """Show the guess, less what is masked."""

@@ -171,7 +171,7 @@ def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
 
 # What else the client's calls take by name.
 _NO_OPTIONS = {"text", "source", "targets", "timeout_s", "supersede", "session", "options"}
-_NO_OPTIONS |= {"prefix_ids", "draft_ids", "metadata"}
+_NO_OPTIONS |= {"prefix", "draft", "metadata"}
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Each letter of a script without spaces counts as a word.
 _WORD = re.compile(rf"(?:[{UNSPACED}]|[^\s{UNSPACED}]+)\s*")
+_TOKEN = re.compile(rf"\s*(?:[{UNSPACED}]|[^\s{UNSPACED}]+)")
 
 
 def split_words(text: str) -> list[str]:
@@ -25,6 +26,27 @@ def split_words(text: str) -> list[str]:
     Joined, they give the text again, less white space in front.
     """
     return _WORD.findall(text)
+
+
+def word_starts(text: str) -> list[int]:
+    """Give where each word of a text begins, in bytes of its UTF-8."""
+    starts, end, size = [], 0, 0
+    for word in _WORD.finditer(text):
+        size += len(text[end : word.start()].encode())
+        starts.append(size)
+        end = word.start()
+    return starts
+
+
+def word_tokens(text: str) -> tuple[str, ...]:
+    """Split a text into words, each with the space before it, as a model's tokens have it.
+
+    The first one has a space, too, in scripts with spaces, so that it may follow other words.
+    """
+    words = _TOKEN.findall(text)
+    if words and not words[0][0].isspace() and not _UNSPACED_END.match(words[0][0]):
+        words[0] = f" {words[0]}"
+    return tuple(words)
 
 
 def join_words(words: Sequence[str]) -> str:

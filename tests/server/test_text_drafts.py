@@ -87,7 +87,7 @@ def forced(server: TritonServer, repository: Path) -> Iterator[Callable[..., str
                 text,
                 source=source,
                 targets=target,
-                prefix_ids=pieces.encode(prefix),
+                prefix=pieces.encode(prefix),
                 max_decoding_length=40,
                 **GREEDY,
             )

@@ -50,8 +50,8 @@ class Call:
     options: Mapping[str, OptionValue]
     start_clock: Callable[[], Deadline]
     supersede: str | None = None
-    prefix_ids: tuple[int, ...] = ()
-    draft_ids: tuple[int, ...] = ()
+    prefix: str | tuple[int, ...] = ""
+    draft: str | tuple[int, ...] = ""
     session: str | None = None
     headers: Headers = ()
 
@@ -74,11 +74,15 @@ class Text:
         text: The text.
         source: Its language; None for the model's default, or a model of one pair.
         targets: Languages wanted; `(None,)` for a model of one pair.
+        prefix: How the translation begins, of a text in one language; "" for none.
+        draft: What the translation is expected to be; "" for none.
     """
 
     text: str
     source: str | None
     targets: tuple[str | None, ...]
+    prefix: str = ""
+    draft: str = ""
 
 
 if TYPE_CHECKING:

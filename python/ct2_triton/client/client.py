@@ -56,8 +56,8 @@ class TranslationClient(ModelClient):
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         session: str | None = ...,
-        prefix_ids: Sequence[int] = ...,
-        draft_ids: Sequence[int] = ...,
+        prefix: str | Sequence[int] = ...,
+        draft: str | Sequence[int] = ...,
         metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> Translation: ...
@@ -72,8 +72,8 @@ class TranslationClient(ModelClient):
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         session: str | None = ...,
-        prefix_ids: Sequence[int] = ...,
-        draft_ids: Sequence[int] = ...,
+        prefix: str | Sequence[int] = ...,
+        draft: str | Sequence[int] = ...,
         metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
@@ -88,8 +88,8 @@ class TranslationClient(ModelClient):
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         session: str | None = ...,
-        prefix_ids: Sequence[int] = ...,
-        draft_ids: Sequence[int] = ...,
+        prefix: str | Sequence[int] = ...,
+        draft: str | Sequence[int] = ...,
         metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
@@ -104,8 +104,8 @@ class TranslationClient(ModelClient):
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         session: str | None = ...,
-        prefix_ids: Sequence[int] = ...,
-        draft_ids: Sequence[int] = ...,
+        prefix: str | Sequence[int] = ...,
+        draft: str | Sequence[int] = ...,
         metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
@@ -119,8 +119,8 @@ class TranslationClient(ModelClient):
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = None,
         session: str | None = None,
-        prefix_ids: Sequence[int] = (),
-        draft_ids: Sequence[int] = (),
+        prefix: str | Sequence[int] = "",
+        draft: str | Sequence[int] = "",
         metadata: Mapping[str, str] | None = None,
         **options: OptionValue,
     ) -> Translation | list[Translation] | list[list[Translation]]:
@@ -143,15 +143,15 @@ class TranslationClient(ModelClient):
                 again (`RetryPolicy.outage_s`).
             session: What calls have in common that are to go to one version, where the client
                 has several (`versions`); None: `supersede`, or the text itself.
-            prefix_ids: Ids of an answer's start, such as the first of `Translation.ids` of an
-                earlier call, for one sentence in one language. The answer goes on from them; with
-                the option `prefix_bias_beta` the answer is only biased towards them. It contains
-                them. Models that take text have none.
-            draft_ids: Ids that the answer is expected to have after `prefix_ids`, such as
-                `Translation.ids` of an earlier version, for one sentence in one language. They
-                change no answer: those that are right save steps on a server that decodes in
-                loops. Greedy searches only (`beam_size=1`). With the option `draft_bias` the
-                answer is biased towards them, also in a beam search.
+            prefix: How the answer has to begin, for one sentence in one language: a text, or for
+                a model of token ids its ids, such as the first of `Translation.ids` of an earlier
+                call. The answer contains it. With the option `prefix_bias_beta` the answer is only
+                biased towards it.
+            draft: What the answer is expected to be, such as the translation of an earlier version
+                of the sentence, for one sentence in one language: the whole text, or for a model of
+                token ids the ids after those of `prefix`. It changes no answer: what is right saves
+                steps on a server that decodes in loops. Greedy searches only (`beam_size=1`). With
+                the option `draft_bias` the answer is biased towards it, also in a beam search.
             metadata: Headers of this call, such as a `traceparent`, beside the client's.
             **options: Decoding options, such as `beam_size=4` (docs/parameters.md).
 
@@ -170,11 +170,11 @@ class TranslationClient(ModelClient):
         if self._tokenizer is None:
             await self._meet(deadline)
         call = self._call(source, targets, options, lambda: deadline, supersede, session, metadata)
-        if len(prefix_ids) or len(draft_ids):
+        if len(prefix) or len(draft):
             if not isinstance(text, str) or len(call.targets) > 1:
-                name = "prefix_ids" if len(prefix_ids) else "draft_ids"
-                raise InvalidCallError(f"{name} are for one sentence in one language")
-            call = replace(call, prefix_ids=tuple(prefix_ids), draft_ids=tuple(draft_ids))
+                name = "prefix" if len(prefix) else "draft"
+                raise InvalidCallError(f"{name} is for one sentence in one language")
+            call = replace(call, prefix=_given(prefix), draft=_given(draft))
         if any(map(str.strip, [text] if isinstance(text, str) else text)):
             await self._meet(deadline)  # once, before many sentences need it
 
@@ -321,9 +321,14 @@ class TranslationClient(ModelClient):
         if supersede is not None:
             row_key(supersede)  # checked before anything is sent
         headers = read_headers(metadata)
-        return Call(*pair, options, start_clock, supersede, (), (), session or supersede, headers)
+        session = session or supersede
+        return Call(*pair, options, start_clock, supersede, session=session, headers=headers)
 
     def _sentence(self, text: str, call: Call) -> Rows:
         if self._codec is None:  # nothing but blank texts: the server was not asked
             return {code: partial(blank, text, call, code) for code in call.codes}
         return self._codec.start(text, call)
+
+
+def _given(tokens: str | Sequence[int]) -> str | tuple[int, ...]:
+    return tokens if isinstance(tokens, str) else tuple(tokens) or ""

@@ -89,6 +89,11 @@ class ModelTensors:
         batched = len(declared[INPUT_IDS].shape) == 2
         return cls(metadata.name, version, inputs, outputs, batched)
 
+    @property
+    def takes_drafts(self) -> bool:
+        """Whether rows may have a draft, and the answer says what of it was kept."""
+        return DRAFT_IDS in self.inputs and DRAFT_TOKENS_KEPT in self.outputs
+
 
 class IdCodec:
     """Sentences for a model of token ids; one request for each language."""
@@ -116,12 +121,12 @@ class IdCodec:
             return empty_translation(text, source, wanted, judged=call.judged)
         rules = self._tokenizer.rules
         row = rules.input_ids(encoded.ids, call.source, target)
-        prefix = [*rules.target_prefix(target), *call.prefix_ids]
+        forced, draft = self._given(call)
+        prefix = [*rules.target_prefix(target), *forced]
         key = None if call.supersede is None else row_key(call.supersede, wanted)
 
         def build(tensors: ModelTensors, left_s: float | None) -> service_pb2.ModelInferRequest:
             require_kind(tensors, takes_text=False)
-            draft = call.draft_ids
             return build_request(tensors, row, prefix, call.options, left_s, key, draft)
 
         response = await self._ask(build, call, text, key)
@@ -134,6 +139,20 @@ class IdCodec:
             read_draft_tokens_kept(response),
             response.model_version,
         )
+
+    def _given(self, call: Call) -> tuple[Sequence[int], Sequence[int]]:
+        """Give the ids that are forced, and those that are expected after them."""
+        forced, draft = call.prefix, call.draft
+        forced = self._tokenizer.encode_target(forced) if isinstance(forced, str) else forced
+        if not isinstance(draft, str):
+            return forced, draft
+        ids = self._tokenizer.encode_target(draft)
+        if ids[: len(forced)] == tuple(forced):
+            return forced, ids[len(forced) :]
+        # What is one piece of the draft may be two where the prefix stands alone.
+        start = call.prefix if isinstance(call.prefix, str) else self._tokenizer.decode(forced)
+        rest = draft[len(start) :] if draft.startswith(start) else ""
+        return forced, self._tokenizer.encode_target(rest)
 
 
 def build_request(
@@ -173,7 +192,7 @@ def build_request(
             _add_row(request, tensors, name, row)
     for name in _wanted_outputs(tensors, options):
         request.outputs.add(name=name)
-    if len(draft) and DRAFT_IDS in tensors.inputs and DRAFT_TOKENS_KEPT in tensors.outputs:
+    if len(draft) and tensors.takes_drafts:
         request.outputs.add(name=DRAFT_TOKENS_KEPT)
     set_parameters(request, options, timeout_s, supersede_key)
     return request

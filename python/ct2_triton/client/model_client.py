@@ -156,6 +156,10 @@ class ModelClient:
         """Tell whether the model declares an output, as far as the server has said it yet."""
         return self._served.gives(output)
 
+    def takes_drafts(self) -> bool:
+        """Tell whether the model takes drafts, as far as the server has said it yet."""
+        return self._served.takes_drafts()
+
     async def __aenter__(self) -> Self:
         """Return the client."""
         return self
@@ -322,6 +326,10 @@ class ServedModel:
     def gives(self, output: str) -> bool:
         """Tell whether a version declares an output, as far as the server has said it yet."""
         return any(output in tensors.outputs for tensors in self._tensors.values())
+
+    def takes_drafts(self) -> bool:
+        """Tell whether a version takes drafts, as far as the server has said it yet."""
+        return any(tensors.takes_drafts for tensors in self._tensors.values())
 
     async def ask_model(self, deadline: Deadline) -> ModelTensors | TextModel:
         """Ask the server what the model takes."""

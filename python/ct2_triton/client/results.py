@@ -114,8 +114,8 @@ class Translation:
         unknown_tokens: How many tokens of the sentence the model's vocabulary does not have. The
             model sees a placeholder for each, so the words there are lost or guessed. Not counted
             where the model takes text.
-        draft_tokens_kept: How many tokens of `draft_ids` took no step of their own on the server;
-            None without a draft, or where the model takes none.
+        draft_tokens_kept: How many tokens of a draft took no step of their own on the server;
+            None without a draft, or where the model takes none or takes text.
         version: Version of the model that answered; "" where nothing was asked.
     """
 

@@ -119,8 +119,8 @@ class SyncTranslationClient:
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         session: str | None = ...,
-        prefix_ids: Sequence[int] = ...,
-        draft_ids: Sequence[int] = ...,
+        prefix: str | Sequence[int] = ...,
+        draft: str | Sequence[int] = ...,
         metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> Translation: ...
@@ -135,8 +135,8 @@ class SyncTranslationClient:
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         session: str | None = ...,
-        prefix_ids: Sequence[int] = ...,
-        draft_ids: Sequence[int] = ...,
+        prefix: str | Sequence[int] = ...,
+        draft: str | Sequence[int] = ...,
         metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
@@ -151,8 +151,8 @@ class SyncTranslationClient:
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         session: str | None = ...,
-        prefix_ids: Sequence[int] = ...,
-        draft_ids: Sequence[int] = ...,
+        prefix: str | Sequence[int] = ...,
+        draft: str | Sequence[int] = ...,
         metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
@@ -167,8 +167,8 @@ class SyncTranslationClient:
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         session: str | None = ...,
-        prefix_ids: Sequence[int] = ...,
-        draft_ids: Sequence[int] = ...,
+        prefix: str | Sequence[int] = ...,
+        draft: str | Sequence[int] = ...,
         metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 TEXT_INPUT, TEXT_OUTPUT = "text_input", "text_output"
 SOURCE_LANGUAGE, TARGET_LANGUAGES = "source_language", "target_languages"
+TARGET_PREFIX, DRAFT = "target_prefix", "draft"  # of each translation
 SCORE, FINISH_REASON = "score", "finish_reason"
 TARGET_INDEX = "target_index"  # of streams
 HYPOTHESES, HYPOTHESIS_SCORES = "hypotheses", "hypothesis_scores"
@@ -77,6 +78,11 @@ class TextModel:
         batched = len(shapes[TEXT_INPUT]) == 2
         return cls(metadata.name, version, frozenset(shapes), outputs, batched)
 
+    @property
+    def takes_drafts(self) -> bool:
+        """Whether a translation may have a draft."""
+        return DRAFT in self.inputs
+
     def check_whole(self) -> None:
         """Check that it gives whole translations."""
         if TARGET_INDEX in self.outputs:
@@ -103,12 +109,12 @@ class TextCodec:
 
     def start(self, text: str, call: Call) -> Rows:
         """Prepare the languages; all wait for one request if there is no key."""
-        if call.prefix_ids or call.draft_ids:
-            name = "prefix_ids" if call.prefix_ids else "draft_ids"
-            raise InvalidCallError(
-                f"{name} are token ids, and model {self._model!r} takes text; leave them "
-                "out, or name a model of token ids"
-            )
+        for name, given in (("prefix", call.prefix), ("draft", call.draft)):
+            if not isinstance(given, str):
+                raise InvalidCallError(
+                    f"{name} is token ids, and model {self._model!r} takes text; give a text, or "
+                    "name a model of token ids"
+                )
         if not text.strip():
             return {code: partial(blank, text, call, code) for code in call.codes}
         codes = call.codes
@@ -125,8 +131,10 @@ class TextCodec:
     async def _translations(
         self, text: str, codes: tuple[str | None, ...], call: Call, key: str | None
     ) -> list[Translation]:
-        one = Text(text, code_of(call.source), codes)
-        if self._joined is not None and key is None and call.session is None:
+        assert isinstance(call.prefix, str) and isinstance(call.draft, str)  # noqa: S101, PT018 - see `start`
+        one = Text(text, code_of(call.source), codes, call.prefix, call.draft)
+        is_plain = key is None and call.session is None and not call.prefix and not call.draft
+        if self._joined is not None and is_plain:
             return await self._joined.translate(one, call)
         [found] = await self._answers([one], call, key)
         return found
@@ -187,6 +195,10 @@ def build_text_request(
     named = [[target for target in one.targets if target is not None] for one in texts]
     if any(named):
         _add_declared(request, model, TARGET_LANGUAGES, named)
+    if any(one.prefix for one in texts):
+        _add_declared(request, model, TARGET_PREFIX, [[one.prefix] for one in texts])
+    if any(one.draft for one in texts) and model.takes_drafts:
+        _add_declared(request, model, DRAFT, [[one.draft] for one in texts])
     if not streams:
         model.check_whole()
     for name in _outputs_of_parts(model, options) if streams else _wanted_outputs(model, options):

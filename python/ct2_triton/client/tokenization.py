@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,9 @@ class Tokenizer:
         # Some vocabularies list special tokens (`</s>`, `<2fr>`) among the pieces of text.
         self._special = frozenset(self.rules.special_ids)
         self._blank = {self._pieces.space_id} - {None}
+        self._read_target_pieces = cache(
+            partial(read_pieces, path, self.rules, of_targets=True, native=native)
+        )
 
     def encode(self, text: str) -> EncodedText:
         """Split a sentence.
@@ -94,6 +98,24 @@ class Tokenizer:
         found = self._pieces.encode(text) if text.strip() else []
         ids = tuple(unknown if i in self._special else i for i in found)
         return EncodedText(ids, ids.count(unknown), self._blank.issuperset(ids))
+
+    def encode_target(self, text: str) -> tuple[int, ...]:
+        """Split a translation, or a part of one, as the model writes it.
+
+        Args:
+            text: Any Unicode text.
+
+        Returns:
+            Its pieces; none of a text without a visible character.
+
+        Raises:
+            TokenizerError: Files of that side are missing or unusable.
+        """
+        if not text.strip():
+            return ()
+        unknown = self.rules.unk_id
+        found = self._read_target_pieces().encode(text)
+        return tuple(unknown if i in self._special else i for i in found)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Join the pieces of an answer.

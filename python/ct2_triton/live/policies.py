@@ -7,16 +7,26 @@ the next guess starts, and which part of it is shown. The final translation star
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ct2_triton.words import begins_with, common_words, covered_start, join_words, split_words
+from ct2_triton.words import (
+    begins_with,
+    common_words,
+    covered_start,
+    join_words,
+    split_words,
+    word_starts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    Decode = Callable[[Sequence[int]], str]
+    Tokens = Sequence[Any]
+    """Ids of a model of token ids, words of one that takes text."""
+    Decode = Callable[[Tokens], str]
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.results import Translation
 
@@ -27,13 +37,13 @@ class Guess:
 
     Attributes:
         text: The translation.
-        ids: Its token ids.
-        behind: For each id, how many words of the source follow the one that it attends to;
+        tokens: Its token ids, or its words where the model takes text.
+        behind: For each token, how many words of the source follow the one that it attends to;
             None where the server does not say it.
     """
 
     text: str
-    ids: tuple[int, ...] = ()
+    tokens: tuple[Any, ...] = ()
     behind: tuple[int, ...] | None = None
 
 
@@ -42,13 +52,13 @@ class Draft:
     """What a guess starts from.
 
     Attributes:
-        ids: Token ids of the answer's start, which is forced.
-        bias_ids: Token ids after it that bias the answer, where the model takes drafts.
+        start: Tokens of the answer's start, which is forced.
+        rest: Tokens after it that bias the answer, where the model takes drafts.
         bias: How much it does, above 0 and below 1 (`draft_bias`).
     """
 
-    ids: tuple[int, ...] = ()
-    bias_ids: tuple[int, ...] = ()
+    start: tuple[Any, ...] = ()
+    rest: tuple[Any, ...] = ()
     bias: float = 0.0
 
 
@@ -148,7 +158,7 @@ class Agreement:
 
     def draft(self) -> Draft:
         """Start from nothing, or with a bias towards the last guess."""
-        return Draft((), self._last.ids, self._bias) if self._bias > 0 else Draft()
+        return Draft((), self._last.tokens, self._bias) if self._bias > 0 else Draft()
 
     def take(self, guess: Guess) -> Shown:
         """Commit what the guesses agree on, and show what may be shown of the rest."""
@@ -213,7 +223,7 @@ class Append:
         """Start a segment.
 
         Args:
-            decode: Makes text of token ids.
+            decode: Makes text of tokens.
             guesses_that_agree: How many guesses in a row must agree on a word.
             hold: Words at the end of what they agree on that are not committed yet, where the
                 server gives no alignments.
@@ -229,12 +239,12 @@ class Append:
         self.attends = guard is not None
         self._forces = forces
         self._bias = bias
-        self._ids: tuple[int, ...] = ()
+        self._start: tuple[Any, ...] = ()
         self._committed = ""
 
     def draft(self) -> Draft:
         """Start from nothing, or from what is committed."""
-        return Draft(self._ids if self._forces else ())
+        return Draft(self._start if self._forces else ())
 
     def take(self, guess: Guess) -> Shown:
         """Commit what guesses agree on; nothing else is shown."""
@@ -254,37 +264,38 @@ class Append:
         """Start from what is committed, with a bias towards the rest of the final."""
         if begins_with(final.text, self._committed):
             return None
-        start = ids_of_start(final.ids, covered_start(final.text, self._committed), self._decode)
-        return Draft(self._ids, () if start is None else final.ids[len(start) :], self._bias)
+        covered = covered_start(final.text, self._committed)
+        start = tokens_of_start(final.tokens, covered, self._decode)
+        return Draft(self._start, () if start is None else final.tokens[len(start) :], self._bias)
 
     def _append(self, guess: Guess, start: str, settled: str) -> None:
         """Commit what is settled after the committed start."""
-        first = ids_of_start(guess.ids, start, self._decode)
-        whole = ids_of_start(guess.ids, settled, self._decode)
+        first = tokens_of_start(guess.tokens, start, self._decode)
+        whole = tokens_of_start(guess.tokens, settled, self._decode)
         if first is None or whole is None:  # no token ends there
             return
-        ids = self._ids + whole[len(first) :]
-        text = self._decode(ids).rstrip()
+        tokens = self._start + whole[len(first) :]
+        text = self._decode(tokens).rstrip()
         if begins_with(text, self._committed):
-            self._ids, self._committed = ids, text
+            self._start, self._committed = tokens, text
 
     def _words_before_guard(self, guess: Guess) -> int | None:
-        """Count the whole words before the first id that is aligned to the end of the source."""
+        """Count the whole words before the first token that is aligned to the end of the source."""
         if guess.behind is None or self._guard is None:
             return None
-        forced = len(self._ids) if self._forces else 0
+        forced = len(self._start) if self._forces else 0
         guard = self._guard
         looks = (i for i, left in enumerate(guess.behind) if i >= forced and left < guard)
-        start = self._decode(guess.ids[: next(looks, len(guess.ids))])
+        start = self._decode(guess.tokens[: next(looks, len(guess.tokens))])
         return common_words(split_words(start), split_words(guess.text))
 
 
-def ids_of_start(ids: Sequence[int], start: str, decode: Decode) -> tuple[int, ...] | None:
-    """Find the fewest first ids that make the start of a text; None where no id ends there."""
-    # Shortest: white space may be an id of its own, and belongs to what follows it.
-    for length in range(len(ids) + 1):
-        if decode(ids[:length]).rstrip() == start:
-            return tuple(ids[:length])
+def tokens_of_start(tokens: Tokens, start: str, decode: Decode) -> tuple[Any, ...] | None:
+    """Find the fewest first tokens that make the start of a text; None where none ends there."""
+    # Shortest: white space may be a token of its own, and belongs to what follows it.
+    for length in range(len(tokens) + 1):
+        if decode(tokens[:length]).rstrip() == start:
+            return tuple(tokens[:length])
     return None
 
 
@@ -294,19 +305,21 @@ NOT_IN_TEXT = 1 << 20
 
 
 class SourceAttention:
-    """Find words by positions of source ids."""
+    """Find the words of the source that tokens of an answer attend to."""
 
     def __init__(self, client: TranslationClient) -> None:
-        """Take the client whose tokenizer made the ids."""
+        """Take the client that asked for the answers."""
         self._client = client
         self._words: OrderedDict[str, tuple[int, ...]] = OrderedDict()
 
     def words_behind(self, answer: Translation) -> tuple[int, ...] | None:
-        """Count the words of the text after the one that each id of an answer attends to.
+        """Count the words of the text after the one that each token of an answer attends to.
 
         It is 0 for the last word and for what follows the text; None where the server did not
         say any position.
         """
+        if answer.alignment_ranges is not None:
+            return _words_behind(answer) if answer.alignment_ranges else None
         alignments = answer.alignments
         if alignments is None or not any(position >= 0 for position in alignments):
             return None
@@ -339,3 +352,15 @@ class SourceAttention:
         (target,) = tokenizer.targets(answer.target)
         mark = -1  # no id
         return rules.input_ids([mark], source, target).index(mark)
+
+
+def _words_behind(answer: Translation) -> tuple[int, ...]:
+    """Count the same for each word of an answer: of its parts the smallest number."""
+    sources, words = word_starts(answer.source_text), word_starts(answer.text)
+    behind = [NOT_IN_TEXT] * len(words)
+    for source, _, target, _ in answer.alignment_ranges or ():
+        word = bisect_right(words, target) - 1
+        left = len(sources) - bisect_right(sources, source)
+        if word >= 0:
+            behind[word] = min(behind[word], left)
+    return tuple(behind)

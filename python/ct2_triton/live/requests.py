@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.terms.translation import keep_terms
+from ct2_triton.words import word_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,9 +52,6 @@ class LiveRequests:
             decoding: Decoding options of the finals.
             terms: What must come back, by code of the language.
             counts: Where tokens are counted.
-
-        Raises:
-            InvalidCallError: The mode appends, and the model takes text.
         """
         self._client = client
         self._source = source
@@ -63,7 +61,7 @@ class LiveRequests:
         self._terms = terms
         self._counts = counts
         self._running: set[asyncio.Task[Translation]] = set()
-        self._check_ids()
+        self._takes_text: bool | None = None
 
     async def close(self) -> None:
         """Wait some seconds for requests under way: cancelling them could harm the server."""
@@ -73,7 +71,7 @@ class LiveRequests:
 
     def into(self, segment: str, target: str | None, *, attends: bool) -> Translate:
         """Make what translates a segment into a language; `attends`: with alignments."""
-        latest: dict[bool, tuple[int, ...]] = {}  # of a text as it is, and with placeholders
+        latest: dict[bool, tuple[Any, ...]] = {}  # of a text as it is, and with placeholders
         terms = self._terms.get(target)
 
         async def translate(text: str, draft: Draft, is_final: bool) -> Translation:
@@ -84,13 +82,13 @@ class LiveRequests:
                 options = self._settings(is_final=is_final, attends=attends)
                 is_plain = asked == plain
                 known = latest.get(is_plain, ())
-                biased = draft.bias_ids if is_plain or not draft.bias or draft.ids else known
+                biased = draft.rest if is_plain or not draft.bias or draft.start else known
                 if biased and self._can_bias(options):
-                    options |= {"draft_ids": biased, "draft_bias": draft.bias}
-                elif self._options.drafts and (expected := _expected(known, draft.ids, options)):
-                    options["draft_ids"] = expected
+                    options |= {"draft": self._given(draft.start, biased), "draft_bias": draft.bias}
+                elif self._options.drafts and (expected := _expected(known, draft.start, options)):
+                    options["draft"] = self._given(draft.start, expected)
                 answer = await self._send(segment, asked, target, draft, options)
-                latest[is_plain] = answer.ids
+                latest[is_plain] = tokens_of(answer)
                 self._count(answer, is_final=is_final)
                 return answer
 
@@ -108,7 +106,7 @@ class LiveRequests:
         options: dict[str, Any] = dict(self._decoding)
         if not is_final:
             options["beam_size"] = 1
-            if attends and self._client.gives("ALIGNMENTS"):
+            if attends and self._gives_alignments():
                 options["return_alignments"] = True
         return options
 
@@ -121,7 +119,7 @@ class LiveRequests:
             targets=target,
             supersede=f"{self._key}/{segment}",
             session=self._key,  # a talk stays with one version
-            prefix_ids=draft.ids,
+            prefix=self._given(draft.start),
             **options,
         )
         request: asyncio.Task[Translation] = asyncio.create_task(call)
@@ -129,19 +127,30 @@ class LiveRequests:
         request.add_done_callback(self._running.discard)
         # Waiting tasks may leave; the request ends by itself, or by its key.
         answer = await asyncio.shield(request)
-        self._check_ids()
+        self._check_kind()
         return answer
 
-    def _check_ids(self) -> None:
-        """Raise where the mode appends, which needs token ids, and the model takes text."""
-        if self._options.mode == "append" and self._client.takes_text:
+    def _check_kind(self) -> None:
+        """Raise where the model has become one of another kind: its tokens are others."""
+        takes_text = self._client.takes_text
+        if self._takes_text is None:
+            self._takes_text = takes_text
+        elif takes_text is not self._takes_text:
+            kinds = ("token ids", "text")
             raise InvalidCallError(
-                f"mode 'append' needs token ids, and model {self._client.model!r} takes text; "
-                "choose 'steady' or 'final', or a model of token ids"
+                f"model {self._client.model!r} took {kinds[self._takes_text]} before, and takes "
+                f"{kinds[not self._takes_text]} now; open the live translation again"
             )
 
+    def _given(self, start: Sequence[Any], rest: Sequence[Any] = ()) -> str | tuple[int, ...]:
+        """Give tokens as the client takes them: a text with its start, or the ids after it."""
+        return "".join((*start, *rest)).lstrip() if self._takes_text else tuple(rest or start)
+
+    def _gives_alignments(self) -> bool:
+        return self._client.gives("alignments" if self._client.takes_text else "ALIGNMENTS")
+
     def _can_bias(self, options: Mapping[str, object]) -> bool:
-        takes_drafts = self._options.drafts and self._client.gives("DRAFT_TOKENS_KEPT")
+        takes_drafts = self._options.drafts and self._client.takes_drafts()
         return takes_drafts and _NOT_GREEDY.isdisjoint(options)
 
     def _count(self, answer: Translation, *, is_final: bool) -> None:
@@ -152,10 +161,15 @@ class LiveRequests:
             self._counts.guess_steps += len(answer.ids) - kept
 
 
+def tokens_of(answer: Translation) -> tuple[Any, ...]:
+    """Give the token ids of an answer, or its words where the model takes text."""
+    return answer.ids or word_tokens(answer.text)
+
+
 def _expected(
-    latest: tuple[int, ...], forced: Sequence[int], options: Mapping[str, object]
-) -> tuple[int, ...]:
-    """Give what the last answer had after the forced ids, for a search that takes a draft."""
+    latest: tuple[Any, ...], forced: Sequence[Any], options: Mapping[str, object]
+) -> tuple[Any, ...]:
+    """Give what the last answer had after the forced tokens, for a search that takes a draft."""
     if options.get("beam_size") != 1 or not _NOT_GREEDY.isdisjoint(options):
         return ()
     return latest[len(forced) :] if latest[: len(forced)] == tuple(forced) else ()

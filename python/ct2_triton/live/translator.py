@@ -17,7 +17,7 @@ from ct2_triton.errors import DeadlineExceededError, InvalidCallError
 from ct2_triton.live.cutting import Cuts, Piece
 from ct2_triton.live.options import LiveOptions
 from ct2_triton.live.policies import Guess, SourceAttention
-from ct2_triton.live.requests import LiveRequests
+from ct2_triton.live.requests import LiveRequests, tokens_of
 from ct2_triton.live.track import LiveCounts, Said, Track
 from ct2_triton.live.updates import LiveInputError, is_piece_name
 from ct2_triton.terms.finding import Terms
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.calls import OptionValue
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.results import Translation
+    from ct2_triton.live.policies import Tokens
     from ct2_triton.live.updates import Caption, SegmentUpdate
 
 _REMEMBERED = 10_000  # segments whose end is known, so that nothing is translated twice
@@ -371,14 +372,13 @@ class LiveTranslator:
             counts=self.counts,
         )
 
-    def _decode(self, ids: Sequence[int]) -> str:
-        return self._client.tokenizer.decode(ids)
+    def _decode(self, tokens: Tokens) -> str:
+        if tokens and isinstance(tokens[0], str):
+            return "".join(tokens).lstrip()
+        return self._client.tokenizer.decode(tokens) if tokens else ""
 
     def _guess_of(self, answer: Translation) -> Guess:
-        behind = None
-        if answer.alignments is not None:
-            behind = self._attention.words_behind(answer)
-        return Guess(answer.text, answer.ids, behind)
+        return Guess(answer.text, tokens_of(answer), self._attention.words_behind(answer))
 
 
 class Outbox:

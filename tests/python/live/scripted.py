@@ -42,6 +42,7 @@ class ScriptedClient:
         failures: Raised one by one, each in place of an answer.
         aligns: Whether it says where each letter comes from, when it is asked.
         drafts: Whether it takes drafts; they change no answer.
+        takes_text: Whether its model takes text, and so has no ids.
         flags: What is flagged where a verdict is asked for, by text.
     """
 
@@ -51,12 +52,13 @@ class ScriptedClient:
         *,
         aligns: bool = False,
         drafts: bool = False,
+        takes_text: bool = False,
         flags: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.flags = flags or {}
-        self.given = {"ALIGNMENTS": aligns, "DRAFT_TOKENS_KEPT": drafts}
+        self.aligns, self.drafts = aligns, drafts
         self.tokenizer = self.languages = Tokens()
-        self.takes_text = False
+        self.takes_text = takes_text
         self.calls: list[tuple[str, str, dict[str, Any]]] = []
         self.gate = asyncio.Event()
         self.gate.set()
@@ -64,7 +66,11 @@ class ScriptedClient:
         self.failures = iter(failures)
 
     def gives(self, output: str) -> bool:
-        return self.given[output]
+        assert output == ("alignments" if self.takes_text else "ALIGNMENTS")
+        return self.aligns
+
+    def takes_drafts(self) -> bool:
+        return self.drafts
 
     async def translate(
         self,
@@ -72,24 +78,31 @@ class ScriptedClient:
         *,
         targets: str,
         session: str,
-        prefix_ids: Any = (),
+        prefix: Any = (),
         **options: Any,
     ) -> Translation:
-        self.calls.append((text, targets, {**options, "prefix_ids": prefix_ids}))
+        self.calls.append((text, targets, {**options, "prefix": prefix}))
         self.arrived.set()
         await self.gate.wait()
         await asyncio.sleep(0)
         if failure := next(self.failures, None):
             raise failure
         answer = text.upper()
-        if prefix_ids:
-            start = self.tokenizer.decode(prefix_ids)
+        if prefix:
+            start = prefix if self.takes_text else self.tokenizer.decode(prefix)
             answer = start + answer[len(start) :]
-        positions = tuple(range(1, len(answer) + 1)) if "return_alignments" in options else None
         flags = self.flags.get(text, ())
         verdict = Verdict(0.2 if flags else 0.9, flags) if options.get("quality") else None
-        ids = tuple(map(ord, answer))
-        hypothesis = Hypothesis(answer, ids, alignments=positions, verdict=verdict)
+        is_aligned = "return_alignments" in options
+        if self.takes_text:
+            letters = (
+                tuple((i, i + 1, i, i + 1) for i in range(len(answer))) if is_aligned else None
+            )
+            hypothesis = Hypothesis(answer, alignment_ranges=letters, verdict=verdict)
+        else:
+            ids = tuple(map(ord, answer))
+            positions = tuple(range(1, len(answer) + 1)) if is_aligned else None
+            hypothesis = Hypothesis(answer, ids, alignments=positions, verdict=verdict)
         return Translation(text, None, targets, (hypothesis,))
 
 

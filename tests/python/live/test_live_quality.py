@@ -59,9 +59,9 @@ async def test_a_completion_that_is_flagged_marks_the_final() -> None:
     class Forced(ScriptedClient):
         """Only what is forced to begin with what was seen loops."""
 
-        async def translate(self, text: str, *, prefix_ids: Any = (), **more: Any) -> Translation:
-            self.flags = {text: ("repeats",)} if prefix_ids else {}
-            return await super().translate(text, prefix_ids=prefix_ids, **more)
+        async def translate(self, text: str, *, prefix: Any = (), **more: Any) -> Translation:
+            self.flags = {text: ("repeats",)} if prefix else {}
+            return await super().translate(text, prefix=prefix, **more)
 
     options = replace(
         JUDGED,

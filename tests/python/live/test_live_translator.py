@@ -160,10 +160,10 @@ async def test_a_final_is_free_and_has_the_callers_search_and_a_guess_is_greedy(
     captions = [caption async for caption in translator.run(one_by_one())]
     *guesses, final, completion = client.calls
     assert [options["beam_size"] for *_, options in guesses] == [1, 1, 1]
-    assert [options["prefix_ids"] for *_, options in guesses[:2]] == [(), ()]
-    assert guesses[2][2]["prefix_ids"]  # what was committed is forced in a guess
-    assert final[2] == {"supersede": "k/1", "source": None, "length_penalty": 0.5, "prefix_ids": ()}
-    assert completion[2]["prefix_ids"]
+    assert [options["prefix"] for *_, options in guesses[:2]] == [(), ()]
+    assert guesses[2][2]["prefix"]  # what was committed is forced in a guess
+    assert final[2] == {"supersede": "k/1", "source": None, "length_penalty": 0.5, "prefix": ()}
+    assert completion[2]["prefix"]
     assert captions[-1].transcript == "X B C D E F"
     assert captions[-1].committed == "A B C D E F"
 
@@ -176,11 +176,12 @@ async def test_a_final_is_free_and_has_the_callers_search_and_a_guess_is_greedy(
         (RequestRejectedError("sampling cannot lean"), True, "A BC D"),
     ],
 )
+@pytest.mark.parametrize("takes_text", [False, True], ids=["ids", "text"])
 async def test_what_viewers_have_seen_is_completed(
-    failure: Exception | None, drafts: bool, whole: str
+    failure: Exception | None, drafts: bool, whole: str, takes_text: bool
 ) -> None:
     """By the model, which leans towards the final; where it cannot, by the final's own end."""
-    client = ScriptedClient([None, None, failure], drafts=drafts)
+    client = ScriptedClient([None, None, failure], drafts=drafts, takes_text=takes_text)
     at_once = partial(Append, guesses_that_agree=1, guard=None, hold=0)
     translator = live(client, options=replace(AT_ONCE, policy=at_once))
 
@@ -193,16 +194,17 @@ async def test_what_viewers_have_seen_is_completed(
     *_, last = [caption async for caption in translator.run(one_by_one())]
     assert (last.transcript, last.committed, last.error) == ("X BC D", whole, None)
     completion = client.calls[2][2]
-    assert completion["prefix_ids"] == tuple(map(ord, "A"))
-    leans = {name: completion.get(name) for name in ("draft_ids", "draft_bias")}
-    bias = {"draft_ids": tuple(map(ord, " BC D")), "draft_bias": 0.6}
+    assert completion["prefix"] == ("A" if takes_text else tuple(map(ord, "A")))
+    leans = {name: completion.get(name) for name in ("draft", "draft_bias")}
+    draft = "A BC D" if takes_text else tuple(map(ord, " BC D"))
+    bias = {"draft": draft, "draft_bias": 0.6}
     assert leans == (bias if drafts else dict.fromkeys(bias))
 
 
 async def test_a_word_that_viewers_have_seen_gets_no_other_end() -> None:
     class Sticks(ScriptedClient):
         async def translate(self, text: str, **options: Any) -> Any:
-            if options.get("prefix_ids"):
+            if options.get("prefix"):
                 text = "conite."
             return await super().translate(text, **options)
 
@@ -243,7 +245,7 @@ async def test_the_answer_before_is_the_draft_of_the_next(
     translator = LiveTranslator(client, targets="de", options=options, key="k", **decoding)  # type: ignore[arg-type]
 
     [_ async for _ in translator.run(one_by_one())]
-    first, second, last = (options.get("draft_ids") for *_, options in client.calls)
+    first, second, last = (options.get("draft") for *_, options in client.calls)
     assert first is None
     assert second == (tuple(map(ord, "A B")) if guess else None)
     assert last == (tuple(map(ord, "A B C")) if final else None)

@@ -19,7 +19,7 @@ from ct2_triton.live.policies import (
     Guess,
     Policy,
     Shown,
-    ids_of_start,
+    tokens_of_start,
 )
 from ct2_triton.live.updates import SegmentUpdate
 from ct2_triton.words import (
@@ -28,6 +28,7 @@ from ct2_triton.words import (
     join_words,
     spliced,
     split_words,
+    word_tokens,
     words_covered,
 )
 from live_replay import Retranslation
@@ -42,10 +43,15 @@ def decode(ids: tuple[int, ...] | list[int]) -> str:
     return "".join(map(chr, ids))
 
 
+def join_tokens(tokens: tuple[str, ...] | list[str]) -> str:
+    """As of a model that takes text."""
+    return "".join(tokens).lstrip()
+
+
 def _forced(policy: Append) -> str:
     """What a final that begins otherwise is forced to begin with."""
     draft = policy.completion(Guess("~"))
-    return decode(draft.ids).rstrip() if draft else ""
+    return decode(draft.start).rstrip() if draft else ""
 
 
 POLICIES: dict[str, Callable[[], Policy]] = {
@@ -55,6 +61,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "tail": lambda: Agreement(tail_mask=0),
     "masked tail": lambda: Agreement(hold=1, tail_mask=2, bias=0.4),
     "append": lambda: Append(decode),
+    "append words": lambda: Append(join_tokens),
     "append, forced": lambda: Append(decode, forces=True),
     "everything": lambda: Retranslation(mask=1),
 }
@@ -65,7 +72,8 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 def test_committed_text_never_changes(name: str, texts: list[str]) -> None:
     policy, committed = POLICIES[name](), ""
     for text in texts:
-        shown = policy.take(Guess(text, tuple(map(ord, text))))
+        tokens = word_tokens(text) if "words" in name else tuple(map(ord, text))
+        shown = policy.take(Guess(text, tokens))
         assert shown.committed.startswith(committed)
         committed = shown.committed
 
@@ -77,7 +85,7 @@ def test_append_shows_no_tail_and_forces_what_it_has_committed(texts: list[str])
         shown = policy.take(Guess(text, tuple(map(ord, text))))
         assert shown.tail == ""
         assert _forced(policy) == shown.committed
-        assert policy.draft().ids == ()
+        assert policy.draft().start == ()
 
 
 @given(st.text())
@@ -128,7 +136,7 @@ def test_mode_steady_shows_a_masked_tail(mask: int, tail: str) -> None:
 
 def test_a_biased_guess_leans_towards_the_one_before() -> None:
     policy = Agreement(bias=0.4)
-    assert policy.draft().ids == ()
+    assert policy.draft().start == ()
     policy.take(Guess("ab", (97, 98)))
     assert policy.draft() == Draft((), (97, 98), 0.4)
 
@@ -145,11 +153,11 @@ def test_ids_of_the_start_end_where_a_token_ends() -> None:
     def spell(ids: tuple[int, ...] | list[int]) -> str:
         return "".join(pieces[i] for i in ids)
 
-    assert ids_of_start((1, 2, 3), "Guten", spell) == (1,)
-    assert ids_of_start((1, 4, 2, 3), "Guten", spell) == (1,)
-    assert ids_of_start((1, 2, 3), "Guten Morgen", spell) == (1, 2, 3)
-    assert ids_of_start((1, 2, 3), "Gut", spell) is None
-    assert ids_of_start((), "", spell) == ()
+    assert tokens_of_start((1, 2, 3), "Guten", spell) == (1,)
+    assert tokens_of_start((1, 4, 2, 3), "Guten", spell) == (1,)
+    assert tokens_of_start((1, 2, 3), "Guten Morgen", spell) == (1, 2, 3)
+    assert tokens_of_start((1, 2, 3), "Gut", spell) is None
+    assert tokens_of_start((), "", spell) == ()
 
 
 def test_the_source_is_what_two_updates_agree_on_or_what_the_recognizer_says() -> None:
@@ -213,7 +221,7 @@ def test_append_goes_on_where_a_guess_fits_what_viewers_have_seen() -> None:
     final = "Der Zug aus Rom hat heute viel Verspätung."
     draft = policy.completion(Guess(final, tuple(map(ord, final))))
     assert draft
-    assert (decode(draft.ids), decode(draft.bias_ids)) == (shown, " viel Verspätung.")
+    assert (decode(draft.start), decode(draft.rest)) == (shown, " viel Verspätung.")
 
 
 def test_a_text_of_thousands_of_words_is_not_compared_word_by_word() -> None:
@@ -235,8 +243,8 @@ def test_the_end_of_what_was_shown_leans_towards_the_end_of_the_final() -> None:
     final = "Wie warm ein Tag wird, fragt er."
     draft = policy.completion(Guess(final, tuple(map(ord, final))))
     assert draft
-    assert decode(draft.ids) == shown
-    assert decode(draft.bias_ids) == " wird, fragt er."
+    assert decode(draft.start) == shown
+    assert decode(draft.rest) == " wird, fragt er."
     assert 0 < draft.bias < 1
     assert policy.completion(Guess(f"{shown}, sagt er.", (1,))) is not None  # "Tag," is longer
     assert policy.completion(Guess(f"{shown} wird.", (1,))) is None

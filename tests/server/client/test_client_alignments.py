@@ -33,9 +33,7 @@ async def test_a_position_for_each_id(make_client: MakeClient) -> None:
             assert [one.alignments for one in aligned.hypotheses[1:]] == [None] * (
                 len(aligned.hypotheses) - 1
             )
-        forced = await client.translate(
-            TEXT, **CALL, prefix_ids=plain.ids[:3], return_alignments=True
-        )
+        forced = await client.translate(TEXT, **CALL, prefix=plain.ids[:3], return_alignments=True)
         assert forced.alignments is not None
         assert forced.alignments[:3] == (-1, -1, -1)
         assert min(forced.alignments[3:]) >= 0

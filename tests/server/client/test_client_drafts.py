@@ -27,12 +27,12 @@ async def test_a_draft_changes_no_answer(make_client: MakeClient) -> None:
         ids = list(plain.ids)
         for draft, kept in ((ids, len(ids) - 1), ([*ids[:4], 7], 4), ([7], 0)):
             drafted = await client.translate(
-                TEXT, targets="deu_Latn", beam_size=1, draft_ids=draft, **CALL
+                TEXT, targets="deu_Latn", beam_size=1, draft=draft, **CALL
             )
             assert drafted.hypotheses == plain.hypotheses
             assert drafted.draft_tokens_kept == kept
         drafted = await client.translate(
-            TEXT, targets="deu_Latn", beam_size=1, prefix_ids=ids[:3], draft_ids=ids[3:], **CALL
+            TEXT, targets="deu_Latn", beam_size=1, prefix=ids[:3], draft=ids[3:], **CALL
         )
         assert drafted.hypotheses == plain.hypotheses
 
@@ -41,7 +41,7 @@ async def test_an_answer_leans_towards_a_draft(make_client: MakeClient) -> None:
     draft = [901, 902, 903]
     async with make_client() as client:
         for beam_size in (1, 3):
-            call = {"beam_size": beam_size, "draft_ids": draft, "draft_bias": 0.99, **CALL}
+            call = {"beam_size": beam_size, "draft": draft, "draft_bias": 0.99, **CALL}
             leaning = await client.translate(TEXT, targets="deu_Latn", **call)
             assert list(leaning.ids[:3]) == draft
         with pytest.raises(errors.RequestRejectedError, match="draft_bias 0.5 needs a draft"):
@@ -54,14 +54,14 @@ async def test_a_bad_draft_is_refused(make_client: MakeClient) -> None:
     async with make_client() as client:
         for targets, more, message in (
             ("deu_Latn", {"beam_size": 2}, "DRAFT_IDS, row 0: a draft is for a greedy search"),
-            ("deu_Latn", {"draft_ids": [99999]}, "DRAFT_IDS, row 0: id 99999 at position 0"),
+            ("deu_Latn", {"draft": [99999]}, "DRAFT_IDS, row 0: id 99999 at position 0"),
         ):
-            call = {"beam_size": 1, "draft_ids": [5], **CALL, **more}
+            call = {"beam_size": 1, "draft": [5], **CALL, **more}
             with pytest.raises(errors.RequestRejectedError, match=message):
                 await client.translate(TEXT, targets=targets, **call)
-        with pytest.raises(errors.InvalidCallError, match="draft_ids are for one sentence"):
-            await client.translate([TEXT], targets="deu_Latn", draft_ids=[5], **CALL)
-        good = await client.translate(TEXT, targets="deu_Latn", beam_size=1, draft_ids=[5], **CALL)
+        with pytest.raises(errors.InvalidCallError, match="draft is for one sentence"):
+            await client.translate([TEXT], targets="deu_Latn", draft=[5], **CALL)
+        good = await client.translate(TEXT, targets="deu_Latn", beam_size=1, draft=[5], **CALL)
         assert good.ids
 
 
@@ -72,7 +72,5 @@ def test_a_model_that_takes_no_drafts_gets_none(
     name = load(configs.plain())
     with SyncTranslationClient(server.grpc_url, name, tokenizer=folder) as client:
         plain = client.translate(TEXT, targets="deu_Latn", beam_size=1, **CALL)
-        drafted = client.translate(
-            TEXT, targets="deu_Latn", beam_size=1, draft_ids=plain.ids, **CALL
-        )
+        drafted = client.translate(TEXT, targets="deu_Latn", beam_size=1, draft=plain.ids, **CALL)
     assert drafted == plain

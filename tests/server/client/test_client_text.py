@@ -23,7 +23,6 @@ from ct2_triton.errors import (
     TokenizerError,
     UnexpectedResponseError,
 )
-from ct2_triton.live import LiveOptions, LiveTranslator, SegmentUpdate
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
 from reliability.observe import counts, settled
@@ -155,7 +154,7 @@ async def test_a_model_of_streams_is_refused(make_text_client: MakeTextClient) -
         ({"targets": []}, InvalidCallError, "targets is empty"),
         ({"targets": ["de", "de"]}, InvalidCallError, "names a language twice: de, de"),
         ({"targets": "\ud800"}, InvalidCallError, "target_languages is not valid Unicode"),
-        ({"targets": "de", "prefix_ids": [5]}, InvalidCallError, "takes text; leave them out"),
+        ({"targets": "de", "prefix": [5]}, InvalidCallError, "takes text; give a text"),
         ({"targets": "de", "num_hypotheses": 2}, RequestRejectedError, "num_hypotheses"),
         ({"targets": "de", "beam_sise": 2}, RequestRejectedError, "beam_size"),
         ({"targets": "de", "source": "klingon"}, RequestRejectedError, "klingon"),
@@ -211,31 +210,6 @@ def test_the_synchronous_client(both: PreparedModel, server: TritonServer, tmp_p
         german, french = client.translate(LINES[0], targets=["de", "fr"], **CALL)
         assert german.text != french.text
         assert (german.target, french.target) == ("de", "fr")
-
-
-async def test_live_captions_without_ids(make_text_client: MakeTextClient) -> None:
-    updates = [SegmentUpdate("1", LINES[1], final=True)]
-
-    async def finals(client: TranslationClient, mode: Any) -> list[Any]:
-        options = LiveOptions(mode=mode)
-        live = LiveTranslator(client, source="en", targets=["de"], options=options)
-        for update in updates:
-            await live.push(update)
-        finishing = asyncio.create_task(live.finish())
-        captions = [caption async for caption in live.captions()]
-        await finishing
-        await live.close()
-        return captions
-
-    async with make_text_client() as client:
-        [refused] = await finals(client, "append")  # before the server has said what it takes
-        assert "mode 'append' needs token ids" in refused.error
-        with pytest.raises(InvalidCallError, match="mode 'append' needs token ids"):
-            await finals(client, "append")
-        [caption] = await finals(client, "steady")
-        assert (
-            caption.committed == (await client.translate(LINES[1], source="en", targets="de")).text
-        )
 
 
 def _command(name: str, server: TritonServer, *arguments: str) -> list[str]:

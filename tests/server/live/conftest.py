@@ -50,6 +50,18 @@ async def client(
         yield made
 
 
+@pytest.fixture(params=["demo", "demo-text"], ids=["ids", "text"])
+async def either_client(
+    request: pytest.FixtureRequest, demo_server: TritonServer, demo_model: PreparedModel
+) -> AsyncIterator[TranslationClient]:
+    """Of the same model by token ids and by text."""
+    repository = None if request.param == "demo-text" else demo_model.directory.parent
+    async with TranslationClient(
+        demo_server.grpc_url, request.param, repository=repository
+    ) as made:
+        yield made
+
+
 @pytest.fixture
 def command(demo_server: TritonServer, demo_model: PreparedModel) -> list[str]:
     place = ["--url", demo_server.grpc_url, "--model-repository", str(demo_model.directory.parent)]

@@ -7,6 +7,7 @@ import asyncio
 import itertools
 import signal
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from ct2_triton.live import (
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
 from server.live.conftest import growing, in_turn
+from support.metrics import fresh
 from support.servers import MakeServer
 
 pytestmark = pytest.mark.server
@@ -48,8 +50,9 @@ async def offline(client: TranslationClient) -> dict[tuple[str, str | None], str
 
 @pytest.mark.parametrize("mode", ["final", "steady", "append"])
 async def test_finals_are_the_offline_translation_and_committed_text_stays(
-    client: TranslationClient, mode: str
+    either_client: TranslationClient, mode: str
 ) -> None:
+    client = either_client
     options = LiveOptions(mode=mode, min_words=1, min_interval_ms=0, source="newest")  # type: ignore[arg-type]
     live = LiveTranslator(client, source="en", targets=TARGETS, options=options)
     updates = in_turn(*(growing(str(i), text) for i, text in enumerate(SENTENCES)))
@@ -64,6 +67,7 @@ async def test_finals_are_the_offline_translation_and_committed_text_stays(
         assert mine[-1].tail == ""
         assert mode == "steady" or all(caption.tail == "" for caption in mine)
     assert live.counts.finals == len(truth)
+    assert any(caption.committed for caption in captions if not caption.final) is (mode != "final")
     if mode == "final":
         assert live.counts.requests == len(truth)
 
@@ -86,21 +90,48 @@ async def test_an_answer_goes_on_from_its_own_start_and_leans_to_it(
     free = await client.translate(SENTENCES[1], source="en", targets="de")
     for length in range(0, len(free.ids), 5):
         start = free.ids[:length]
-        forced = await client.translate(SENTENCES[1], source="en", targets="de", prefix_ids=start)
+        forced = await client.translate(SENTENCES[1], source="en", targets="de", prefix=start)
         assert forced == free
     other = await client.translate(SENTENCES[0], source="en", targets="de")
-    forced = await client.translate(
-        SENTENCES[1], source="en", targets="de", prefix_ids=other.ids[:3]
-    )
+    forced = await client.translate(SENTENCES[1], source="en", targets="de", prefix=other.ids[:3])
     assert forced.ids[:3] == other.ids[:3]
     biased = await client.translate(
-        SENTENCES[1], source="en", targets="de", prefix_ids=free.ids[:4], prefix_bias_beta=0.3
+        SENTENCES[1], source="en", targets="de", prefix=free.ids[:4], prefix_bias_beta=0.3
     )
     assert biased.text == free.text
     with pytest.raises(InvalidCallError, match="one sentence in one language"):
-        await client.translate(SENTENCES[0], source="en", targets=TARGETS, prefix_ids=(4,))
+        await client.translate(SENTENCES[0], source="en", targets=TARGETS, prefix=(4,))
     again = await client.translate(SENTENCES[1], source="en", targets="de")
     assert again == free
+
+
+async def test_beginnings_and_drafts_are_texts_as_well(
+    either_client: TranslationClient, demo_server: TritonServer
+) -> None:
+    """The same from a model of ids, whose text is split here, and from one that takes text."""
+
+    async def german(**given: Any) -> str:
+        one = await either_client.translate(SENTENCES[1], source="en", targets="de", **given)
+        return one.text
+
+    free = await german()
+    for start in ("Auf der", "Heute ist auf der A21", free[: free.rindex(" ")]):
+        forced = await german(prefix=start)
+        assert forced.startswith(start)
+        assert (forced == free) is free.startswith(start)
+        before = _kept(demo_server, either_client)
+        assert await german(prefix=start, draft=forced, beam_size=1) == forced
+        assert _kept(demo_server, either_client) > before
+    assert await german(draft="Das ist etwas anderes.", beam_size=1) == free
+    biased = await german(draft="Das ist etwas anderes.", draft_bias=0.99)
+    assert biased.startswith("Das ist etwas")
+    with pytest.raises(InvalidCallError, match="draft is for one sentence in one language"):
+        await either_client.translate(SENTENCES[:2], source="en", targets="de", draft="Das")
+    assert await german() == free
+
+
+def _kept(server: TritonServer, client: TranslationClient) -> float:
+    return fresh(server, client.model)["ct2_loop_draft_tokens_kept_total"]
 
 
 def test_the_synchronous_twin(demo_server: TritonServer, demo_model: PreparedModel) -> None:
