@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Each letter of a script without spaces counts as a word.
-_WORD = re.compile(rf"(?:[{UNSPACED}]|[^\s{UNSPACED}]+)\s*")
-_TOKEN = re.compile(rf"\s*(?:[{UNSPACED}]|[^\s{UNSPACED}]+)")
+_ONE = rf"(?:(?!\s)[{UNSPACED}]|[^\s{UNSPACED}]+)"  # the ideographic space is a space
+_WORD = re.compile(rf"{_ONE}\s*")
+_TOKEN = re.compile(rf"\s*{_ONE}")
 
 
 def split_words(text: str) -> list[str]:

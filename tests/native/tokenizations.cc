@@ -52,7 +52,10 @@ void Count(const std::string& folder, size_t longest, const std::string& targets
   const EngineOptions engine;
   RowMaker maker(*tokenizer, engine, Split::kSentences, longest);
   calls = bytes = 0;
-  maker.Begin(text, "eng_Latn", Names(targets));
+  const std::vector<std::string> names = Names(targets);
+  std::vector<WantedTarget> wanted;
+  for (const std::string& name : names) wanted.push_back({name, "", ""});
+  maker.Begin(text, "eng_Latn", wanted);
   while (!maker.whole()) maker.AddSentence();
   std::printf("{\"calls\": %zu, \"bytes\": %zu, \"rows\": %zu}\n", calls, bytes,
               maker.Rows().size());

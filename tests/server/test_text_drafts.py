@@ -35,6 +35,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo model for ids, text and streams, and one whose sides are split by two models."""
     folder = tmp_path_factory.mktemp("repository")
     settings = {"compute_type": "float32", "beam_size": "3", "max_text_bytes": "1000"}
+    settings |= {"decoding_length_limit": "100", "max_decoding_length": "100"}
     for name, io in (("demo", "both"), ("parts", "stream")):
         prepare(PrepareOptions("demo", folder, name, settings=settings, io=io))
     prepare_tiny("marian-pair", folder, "pair", io="both")
@@ -221,6 +222,12 @@ def test_json_has_them_as_strings(connection: Connection, server: TritonServer) 
             {"target_prefix": [["", "a" * 1001]]},
             GREEDY,
             "target_prefix, row 0: its 1001 bytes are more than the model's max_text_bytes 1000",
+        ),
+        (
+            {"target_prefix": [["", "a" * 900]]},
+            GREEDY,
+            "target_prefix, row 0: its 900 bytes are more than 8 for each token of the model's "
+            "decoding_length_limit 100",
         ),
         ({"draft": [["", "La porte"]]}, {}, "draft, row 0, value 1: a draft is for a greedy"),
         (

@@ -49,9 +49,14 @@ void PendingRequest::LetGo() noexcept {
     if (!AnswersLater()) return JudgeOn();
     return SurelyLater([self = shared_from_this()] { self->JudgeOn(); });
   }
-  if (retrying_) KeepBetter();
-  if (!AnswersLater()) return Finish();
-  SurelyLater([self = shared_from_this()] { self->AnswerOn(); });
+  if (!AnswersLater()) {
+    if (retrying_) KeepBetter();
+    return Finish();
+  }
+  SurelyLater([self = shared_from_this()] {
+    if (self->retrying_) self->KeepBetter();
+    self->AnswerOn();
+  });
 }
 
 bool PendingRequest::HasTimeForRetry() const noexcept {

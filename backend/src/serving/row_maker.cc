@@ -30,31 +30,46 @@ IdView ViewOf(const std::vector<int>& ids) {
 size_t RowMaker::Begin(std::string text, const std::string& source,
                        const std::vector<WantedTarget>& targets) {
   TextPlan& plan = plans_.emplace_back();
-  std::vector<Target>& made = targets_.emplace_back();
+  targets_.clear();
   CheckText(tensor::kTextInput, text);
   plan.source = tokenizer_.Language(source, Side::kSource);
   plan.text = std::move(text);
+  spans_ = Segment(plan.text, plan.source.empty() ? source : plan.source, split_);
+  next_ = 0;
   size_t around = 0;
   size_t work = kTextWork + plan.text.size() / kBytesCutAtOnce + targets.size() * kRowWork;
   for (const WantedTarget& wanted : targets) {
     plan.targets.push_back(tokenizer_.Language(wanted.language, Side::kTarget));
-    made.push_back(TargetOf(wanted, plan));
-    around = std::max(around, made.back().frame.size());
+    targets_.push_back(TargetOf(wanted, plan));
+    around = std::max(around, targets_.back().frame.size());
     work += wanted.prefix.size() + wanted.draft.size() / kBytesCutAtOnce;
   }
   room_ = longest_ - std::min(longest_, around);
-  spans_ = Segment(plan.text, plan.source.empty() ? source : plan.source, split_);
-  next_ = 0;
   return work;
 }
 
+// A draft of more sentences than its text has is not used: it is not known which belong together.
 RowMaker::Target RowMaker::TargetOf(const WantedTarget& wanted, const TextPlan& plan) const {
   CheckText(tensor::kTextPrefix, wanted.prefix);
   CheckText(tensor::kDraft, wanted.draft);
+  if (wanted.prefix.size() > MostBytesOfAnswer()) {
+    RefuseText("its " + std::to_string(wanted.prefix.size()) + " bytes are more than " +
+                   std::to_string(kMostBytesOfId) + " for each token of the model's " +
+                   "decoding_length_limit " + std::to_string(engine_.decoding_length_limit),
+               tensor::kTextPrefix);
+  }
   const std::string& language = plan.targets.back();
-  return {tokenizer_.Prefix(language), tokenizer_.FrameOf(plan.source, language),
-          tokenizer_.TargetPiecesOf(wanted.prefix), wanted,
-          Segment(wanted.draft, language.empty() ? wanted.language : language, split_)};
+  const std::string code = language.empty() ? std::string(wanted.language) : language;
+  Target target{tokenizer_.Prefix(language), tokenizer_.FrameOf(plan.source, language),
+                tokenizer_.TargetPiecesOf(wanted.prefix), wanted,
+                Segment(wanted.draft, code, split_)};
+  if (target.drafts.size() > spans_.size()) target.drafts = {};
+  return target;
+}
+
+// Of a translation that has no more tokens than the model allows, as it is usual.
+size_t RowMaker::MostBytesOfAnswer() const {
+  return kMostBytesOfId * static_cast<size_t>(engine_.decoding_length_limit);
 }
 
 void RowMaker::RefuseText(const std::string& what, const char* input) const {
@@ -89,7 +104,7 @@ size_t RowMaker::AddSentence() {
     const std::vector<int> pieces = tokenizer_.PiecesOf(TextOf(rest));
     work += bytes;
     cutting_ = pieces.size() > room_;
-    if (!cutting_) work += AddRows(rest, first, /*split=*/false, pieces);
+    if (!cutting_) work += AddRows(rest, /*split=*/false, pieces);
   } else {
     cutting_ = true;
   }
@@ -114,29 +129,42 @@ size_t RowMaker::AddPart(Span* rest, bool first) {
     const std::vector<int> pieces = tokenizer_.PiecesOf(TextOf(part));
     work += part.end - part.begin;
     if (pieces.size() <= room_ || room == 1) {
-      return work + AddRows(part, first, /*split=*/!first || rest->begin < rest->end, pieces);
+      return work + AddRows(part, /*split=*/!first || rest->begin < rest->end, pieces);
     }
     room -= std::min(room - 1, pieces.size() - room_);
   }
 }
 
-// A sentence of a draft, less what is forced. At the end of the prefix, text may be one piece that
-// is two where the prefix stands alone.
+// A sentence of a draft, less what is forced. What is one piece of the draft may be two where the
+// prefix stands alone, and the other way round. Nothing where the prefix ends inside a piece.
 std::vector<int> RowMaker::DraftAfter(const std::vector<int>& forced, const Target& target,
                                       std::string_view draft) const {
+  constexpr size_t kMostOthers = 4;  // pieces
   std::vector<int> ids = tokenizer_.TargetPiecesOf(draft);
-  if (ids.size() >= forced.size() && std::equal(forced.begin(), forced.end(), ids.begin())) {
-    ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(forced.size()));
-    return ids;
+  const auto begins = [&](size_t count) {
+    return tokenizer_.Text(ids.data(), count) == Stripped(target.wanted.prefix);
+  };
+  size_t count = forced.size();
+  if (ids.size() < count || !std::equal(forced.begin(), forced.end(), ids.begin())) {
+    const size_t end = std::min(ids.size(), forced.size() + kMostOthers);
+    count = forced.size() - std::min(forced.size(), kMostOthers);
+    while (count <= end && !begins(count)) ++count;
+    if (count > end) return {};
   }
-  const std::string_view prefix = Stripped(target.wanted.prefix);
-  if (draft.substr(0, prefix.size()) != prefix) return {};
-  return tokenizer_.TargetPiecesOf(draft.substr(prefix.size()));
+  ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
+  return ids;
 }
 
-// `first`: of the parts of a sentence. Sentences of a draft belong to those of the text in their
-// order; where they do not, the draft saves nothing. Returns the bytes of drafts.
-size_t RowMaker::AddRows(const Span& span, bool first, bool split, const std::vector<int>& pieces) {
+// What can be of use of a sentence of a draft.
+std::string_view RowMaker::Beginning(std::string_view draft, const Span& sentence) const {
+  size_t end = std::min(sentence.end, sentence.begin + MostBytesOfAnswer());
+  const auto is_inside_character = [&] { return (draft[end] & 0xC0) == 0x80; };
+  while (end > sentence.begin && end < sentence.end && is_inside_character()) --end;
+  return draft.substr(sentence.begin, end - sentence.begin);
+}
+
+// Sentences of a draft belong to those of the text in their order. Returns the bytes of drafts.
+size_t RowMaker::AddRows(const Span& span, bool split, const std::vector<int>& pieces) {
   TextPlan& plan = plans_.back();
   if (plan.sentences.size() == static_cast<size_t>(engine_.max_text_sentences)) {
     RefuseText("it has more sentences than the model's max_text_sentences " +
@@ -155,18 +183,16 @@ size_t RowMaker::AddRows(const Span& span, bool first, bool split, const std::ve
   // Where there is nothing to translate, there is none in any language.
   sentence.sent = !plan.targets.empty() && !pieces.empty();
   sentence.first_row = made_;
-  std::vector<Target>& targets = targets_.back();
   size_t drafted = 0;
-  for (size_t i = 0; sentence.sent && i < targets.size(); ++i, ++made_) {
-    Target& target = targets[i];
+  for (size_t i = 0; sentence.sent && i < targets_.size(); ++i, ++made_) {
+    Target& target = targets_[i];
     const std::vector<int> forced = std::exchange(target.forced, {});
     MadeRow row{target.frame.Around(pieces), target.prefix, {}, i, plans_.size() - 1, span.begin};
     row.prefix.insert(row.prefix.end(), forced.begin(), forced.end());
-    if (first && next_ < target.drafts.size()) {
-      const Span& draft = target.drafts[next_];
-      row.draft = DraftAfter(forced, target,
-                             target.wanted.draft.substr(draft.begin, draft.end - draft.begin));
-      drafted += draft.end - draft.begin;
+    if (!split && next_ < target.drafts.size()) {
+      const std::string_view draft = Beginning(target.wanted.draft, target.drafts[next_]);
+      row.draft = DraftAfter(forced, target, draft);
+      drafted += draft.size();
     }
     sentence.input_tokens.push_back(row.source.size());
     rows_.push_back(std::move(row));

@@ -59,7 +59,7 @@ class RowMaker : public RowNames {
     Frame frame;
     std::vector<int> forced;  // after it, in the first row
     WantedTarget wanted;
-    std::vector<Span> drafts;  // the sentences of the draft
+    std::vector<Span> drafts;  // the sentences of the draft, at most those of the text
   };
 
   [[noreturn]] void RefuseText(const std::string& what,
@@ -70,18 +70,20 @@ class RowMaker : public RowNames {
                               std::string_view draft) const;
   std::string_view TextOf(const Span& span) const;
   size_t AddPart(Span* rest, bool first);
-  size_t AddRows(const Span& span, bool first, bool split, const std::vector<int>& pieces);
+  size_t AddRows(const Span& span, bool split, const std::vector<int>& pieces);
+  size_t MostBytesOfAnswer() const;
+  std::string_view Beginning(std::string_view draft, const Span& sentence) const;
 
   const Tokenizer& tokenizer_;
   const EngineOptions& engine_;
   const Split split_;
   const size_t longest_;
   std::vector<TextPlan> plans_;
-  std::vector<Span> spans_;  // sentences of the text that is made into rows now
-  size_t next_ = 0;          // of these
-  bool cutting_ = false;     // that one is too long: it is what was not cut off yet
-  std::vector<std::vector<Target>> targets_;  // of each text
-  size_t room_ = 0;                           // for pieces, in a row of any target
+  std::vector<Span> spans_;      // sentences of the text that is made into rows now
+  size_t next_ = 0;              // of these
+  bool cutting_ = false;         // that one is too long: it is what was not cut off yet
+  std::vector<Target> targets_;  // of that text
+  size_t room_ = 0;              // for pieces, in a row of any target
   std::vector<MadeRow> rows_;
   size_t made_ = 0;     // rows, with those that were forgotten
   size_t planned_ = 0;  // and with those that have nothing to translate

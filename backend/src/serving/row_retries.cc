@@ -53,7 +53,7 @@ bool RowRetries::Judge(const AnswerEncoder& encoder, const std::vector<RowResult
     verdicts_.push_back(encoder.Judge(row, answers[row]));
     if (!sources_[row].empty) judging_.retries->Earn();
     if (verdicts_.back().raised() > 0) Retry(row);
-    work += kRowWork + sources_[row].ids.size();
+    work += kRowWork + sources_[row].ids.size() + answers[row].hypotheses.front().ids.size();
   }
   return true;
 }
@@ -62,12 +62,15 @@ bool RowRetries::Judge(const AnswerEncoder& encoder, const std::vector<RowResult
 // first answer.
 void RowRetries::Retry(size_t row) {
   const Source& source = sources_[row];
-  if (source.empty || !judging_.retries->Take()) return;
+  if (source.empty) return;
+  std::vector<CheckedRow> checked;
   try {
-    rows_.push_back(std::move(model_.Check({{source.ids, source.prefix}}, &options_).front()));
+    checked = model_.Check({{source.ids, source.prefix}}, &options_);
   } catch (const Error&) {
     return;
   }
+  if (!judging_.retries->Take()) return;
+  rows_.push_back(std::move(checked.front()));
   rows_.back().cut = source.cut;
   places_.push_back(row);
 }

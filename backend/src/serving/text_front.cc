@@ -145,7 +145,8 @@ void TextReader::ReadHead() {
   } else if (content_.judging.judge != nullptr) {
     decoded_.retries = RowRetries::For(in_force, config_.engine, model_, content_.judging);
   }
-  ValidateDraftBias(in_force, tensor::kDraft, tensors_.has_draft());
+  ValidateDraftBias(in_force, tensor::kDraft,
+                    tensors_.has_draft() || tensors_.texts.values.empty());
   const bool all = Has(content_.outputs, tensor::kTextHypotheses);
   CheckAnswerBytes(tensors_, tensors_.targets_of_each(), all ? in_force.num_hypotheses : 1);
   const auto longest =

@@ -25,8 +25,9 @@ class Pieces {
                                             const TokenRules& rules, Side split = Side::kSource);
 
   // Whether the texts of the other side are split otherwise, by a model of their own or into other
-  // ids. Throws Error: an unknown family.
+  // ids; whether the ids are others. Both throw Error: an unknown family.
   static bool SidesDiffer(const std::filesystem::path& folder, const TokenRules& rules);
+  static bool NumbersDiffer(const std::filesystem::path& folder, const TokenRules& rules);
 
   // Ids of a text, which must be UTF-8.
   std::vector<int> Encode(std::string_view text) const;

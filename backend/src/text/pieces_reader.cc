@@ -238,7 +238,11 @@ bool Pieces::SidesDiffer(const std::filesystem::path& folder, const TokenRules& 
   const Family& family = FamilyOf(rules, folder);
   if (family.numbering != Numbering::kNamed)
     return std::string_view(family.source) != family.target;
-  return !std::filesystem::exists(folder / "sentencepiece.model") ||
+  return !std::filesystem::exists(folder / "sentencepiece.model") || NumbersDiffer(folder, rules);
+}
+
+bool Pieces::NumbersDiffer(const std::filesystem::path& folder, const TokenRules& rules) {
+  return FamilyOf(rules, folder).numbering == Numbering::kNamed &&
          !std::filesystem::exists(folder / "shared_vocabulary.json");
 }
 

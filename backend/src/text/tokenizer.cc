@@ -32,13 +32,17 @@ std::shared_ptr<const Tokenizer> Tokenizer::Load(const std::filesystem::path& fo
   std::shared_ptr<const Pieces> pieces = Pieces::Read(folder, rules);
   std::shared_ptr<const Pieces> of_targets =
       Pieces::SidesDiffer(folder, rules) ? Pieces::Read(folder, rules, Side::kTarget) : pieces;
+  const bool numbers_differ = Pieces::NumbersDiffer(folder, rules);
   return std::shared_ptr<const Tokenizer>(
-      new Tokenizer(std::move(rules), std::move(pieces), std::move(of_targets)));
+      new Tokenizer(std::move(rules), std::move(pieces), std::move(of_targets), numbers_differ));
 }
 
 Tokenizer::Tokenizer(TokenRules rules, std::shared_ptr<const Pieces> pieces,
-                     std::shared_ptr<const Pieces> of_targets)
-    : rules_(std::move(rules)), pieces_(std::move(pieces)), of_targets_(std::move(of_targets)) {
+                     std::shared_ptr<const Pieces> of_targets, bool numbers_differ)
+    : rules_(std::move(rules)),
+      pieces_(std::move(pieces)),
+      of_targets_(std::move(of_targets)),
+      numbers_differ_(numbers_differ) {
   for (const int id : rules_.special_ids) {
     if (id < 0) continue;
     const auto at = static_cast<size_t>(id);
@@ -52,20 +56,25 @@ std::string Tokenizer::Language(std::string_view name, Side side) const {
   return language == nullptr ? std::string() : language->code;
 }
 
-std::vector<int> Tokenizer::PiecesOf(std::string_view text) const { return Split(text, *pieces_); }
-
-std::vector<int> Tokenizer::TargetPiecesOf(std::string_view text) const {
-  return Split(text, *of_targets_);
+std::vector<int> Tokenizer::PiecesOf(std::string_view text) const {
+  return Split(text, *pieces_, /*source_ids=*/true);
 }
 
-std::vector<int> Tokenizer::Split(std::string_view text, const Pieces& pieces) const {
+std::vector<int> Tokenizer::TargetPiecesOf(std::string_view text) const {
+  return Split(text, *of_targets_, /*source_ids=*/!numbers_differ_);
+}
+
+// The special tokens are known by the ids of sources.
+std::vector<int> Tokenizer::Split(std::string_view text, const Pieces& pieces,
+                                  bool source_ids) const {
   CheckUtf8(text);
   if (Stripped(text).empty()) return {};
   std::vector<int> ids = pieces.Encode(text);
   bool is_blank = true;
   for (int& id : ids) {
     // Some vocabularies list special tokens (`</s>`, `<2fr>`) among the pieces of text.
-    if (static_cast<size_t>(id) < is_special_.size() && is_special_[static_cast<size_t>(id)]) {
+    if (source_ids && static_cast<size_t>(id) < is_special_.size() &&
+        is_special_[static_cast<size_t>(id)]) {
       id = rules_.unk_id;
     }
     is_blank = is_blank && id == pieces.space_id();

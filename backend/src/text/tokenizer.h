@@ -70,13 +70,14 @@ class Tokenizer {
 
  private:
   Tokenizer(TokenRules rules, std::shared_ptr<const Pieces> pieces,
-            std::shared_ptr<const Pieces> of_targets);
-  std::vector<int> Split(std::string_view text, const Pieces& pieces) const;
+            std::shared_ptr<const Pieces> of_targets, bool numbers_differ);
+  std::vector<int> Split(std::string_view text, const Pieces& pieces, bool source_ids) const;
 
   TokenRules rules_;
   std::shared_ptr<const Pieces> pieces_;
   std::shared_ptr<const Pieces> of_targets_;  // splits translations; the same where one model does
-  std::vector<bool> is_special_;              // by id
+  const bool numbers_differ_;                 // of the pieces of both sides
+  std::vector<bool> is_special_;              // by id, of sources
 };
 
 }  // namespace ct2triton

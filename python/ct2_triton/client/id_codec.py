@@ -41,6 +41,8 @@ HYPOTHESES, HYPOTHESIS_LENGTHS = "HYPOTHESES", "HYPOTHESIS_LENGTHS"
 DRAFT_TOKENS_KEPT, ALIGNMENTS = "DRAFT_TOKENS_KEPT", "ALIGNMENTS"
 QUALITY, QUALITY_FLAGS = "QUALITY", "QUALITY_FLAGS"
 
+_MOST_OTHERS = 4  # pieces that the start of a draft may have more or less than the prefix alone
+
 _INTEGERS = {
     f"{sign}INT{bits}": np.dtype(f"<{kind}{bits // 8}")
     for sign, kind in (("", "i"), ("U", "u"))
@@ -122,12 +124,15 @@ class IdCodec:
         rules = self._tokenizer.rules
         row = rules.input_ids(encoded.ids, call.source, target)
         forced, draft = self._given(call)
+        options = call.options
+        if call.draft and not draft:  # nothing of it is left to lean towards
+            options = {name: value for name, value in options.items() if name != "draft_bias"}
         prefix = [*rules.target_prefix(target), *forced]
         key = None if call.supersede is None else row_key(call.supersede, wanted)
 
         def build(tensors: ModelTensors, left_s: float | None) -> service_pb2.ModelInferRequest:
             require_kind(tensors, takes_text=False)
-            return build_request(tensors, row, prefix, call.options, left_s, key, draft)
+            return build_request(tensors, row, prefix, options, left_s, key, draft)
 
         response = await self._ask(build, call, text, key)
         return Translation(
@@ -141,7 +146,10 @@ class IdCodec:
         )
 
     def _given(self, call: Call) -> tuple[Sequence[int], Sequence[int]]:
-        """Give the ids that are forced, and those that are expected after them."""
+        """Give the ids that are forced, and those that are expected after them.
+
+        The prefix may end inside a piece of the draft: then nothing is expected.
+        """
         forced, draft = call.prefix, call.draft
         forced = self._tokenizer.encode_target(forced) if isinstance(forced, str) else forced
         if not isinstance(draft, str):
@@ -149,10 +157,11 @@ class IdCodec:
         ids = self._tokenizer.encode_target(draft)
         if ids[: len(forced)] == tuple(forced):
             return forced, ids[len(forced) :]
-        # What is one piece of the draft may be two where the prefix stands alone.
-        start = call.prefix if isinstance(call.prefix, str) else self._tokenizer.decode(forced)
-        rest = draft[len(start) :] if draft.startswith(start) else ""
-        return forced, self._tokenizer.encode_target(rest)
+        decode = self._tokenizer.decode
+        start = call.prefix.strip() if isinstance(call.prefix, str) else decode(forced)
+        near = range(max(len(forced) - _MOST_OTHERS, 0), len(forced) + _MOST_OTHERS + 1)
+        length = next((length for length in near if decode(ids[:length]) == start), len(ids))
+        return forced, ids[length:]
 
 
 def build_request(

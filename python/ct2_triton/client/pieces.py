@@ -231,6 +231,11 @@ _SENTENCEPIECE_FILES = {
 }
 
 
+def numbers_differ(folder: Path, rules: TokenRules) -> bool:
+    """Tell whether the pieces of translations have other ids than those of sources."""
+    return rules.family == "pieces" and not (folder / "shared_vocabulary.json").exists()
+
+
 def _listed_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> SentencePieces:
     """Read a family that numbers its pieces by a vocab.json."""
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))

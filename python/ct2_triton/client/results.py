@@ -89,7 +89,7 @@ class Hypothesis:
         alignment_ranges: The same of a model that takes text, in bytes of UTF-8: begin and end of
             the source of a token in the source text, then of the token in `text`.
         verdict: What the server thinks of the translation, of the best hypothesis. None where
-            `quality` was not asked for.
+            neither `quality` nor `on_doubt` was asked for.
     """
 
     text: str
@@ -189,7 +189,7 @@ class TextPart:
         finish_reason: On the last part of a language why its translation ended, as in
             `Hypothesis.finish_reason`, or "split": a sentence was cut into several. Else None.
         verdict: On the last part of a language what the server thinks of its translation, where
-            `quality` was asked for. Else None.
+            `quality` or `on_doubt` was asked for. Else None.
     """
 
     text: str

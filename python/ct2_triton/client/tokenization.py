@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.client.pieces import read_pieces
+from ct2_triton.client.pieces import numbers_differ, read_pieces
 from ct2_triton.default_repository import REPOSITORY_VARIABLE, default_repository
 from ct2_triton.errors import InvalidCallError, TokenizerError, VersionError
 from ct2_triton.prepared_model import (
@@ -39,6 +39,13 @@ class EncodedText:
     ids: tuple[int, ...]
     unknown_tokens: int
     is_empty: bool
+
+
+def _check_unicode(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidCallError(f"text that is not valid Unicode: {error}") from error
 
 
 class Tokenizer:
@@ -74,6 +81,7 @@ class Tokenizer:
         # Some vocabularies list special tokens (`</s>`, `<2fr>`) among the pieces of text.
         self._special = frozenset(self.rules.special_ids)
         self._blank = {self._pieces.space_id} - {None}
+        self._numbers_differ = numbers_differ(path, self.rules)
         self._read_target_pieces = cache(
             partial(read_pieces, path, self.rules, of_targets=True, native=native)
         )
@@ -90,10 +98,7 @@ class Tokenizer:
         Raises:
             InvalidCallError: The text is no Unicode text (it holds half a surrogate pair).
         """
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidCallError(f"text that is not valid Unicode: {error}") from error
+        _check_unicode(text)
         unknown = self.rules.unk_id
         found = self._pieces.encode(text) if text.strip() else []
         ids = tuple(unknown if i in self._special else i for i in found)
@@ -109,13 +114,16 @@ class Tokenizer:
             Its pieces; none of a text without a visible character.
 
         Raises:
+            InvalidCallError: The text is no Unicode text.
             TokenizerError: Files of that side are missing or unusable.
         """
+        _check_unicode(text)
         if not text.strip():
             return ()
-        unknown = self.rules.unk_id
         found = self._read_target_pieces().encode(text)
-        return tuple(unknown if i in self._special else i for i in found)
+        if self._numbers_differ:  # the special ids are those of sources
+            return tuple(found)
+        return tuple(self.rules.unk_id if i in self._special else i for i in found)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Join the pieces of an answer.

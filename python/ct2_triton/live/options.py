@@ -52,7 +52,7 @@ class LiveOptions:
             a flagged final is marked, and a sentence that the recognizer repeats more than twice in
             a row is not translated again.
         policy: Makes captions from interim translations in place of the mode: a function that is
-            given the tokenizer's `decode` and makes a `Policy`.
+            given what makes text of tokens, and makes a `Policy`.
     """
 
     mode: Mode = "steady"

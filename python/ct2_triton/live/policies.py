@@ -274,7 +274,10 @@ class Append:
         whole = tokens_of_start(guess.tokens, settled, self._decode)
         if first is None or whole is None:  # no token ends there
             return
-        tokens = self._start + whole[len(first) :]
+        more = whole[len(first) :]
+        if self._start and not isinstance(more[0], type(self._start[0])):
+            return  # of a model of the other kind, which has taken its place
+        tokens = self._start + more
         text = self._decode(tokens).rstrip()
         if begins_with(text, self._committed):
             self._start, self._committed = tokens, text
@@ -315,8 +318,8 @@ class SourceAttention:
     def words_behind(self, answer: Translation) -> tuple[int, ...] | None:
         """Count the words of the text after the one that each token of an answer attends to.
 
-        It is 0 for the last word and for what follows the text; None where the server did not
-        say any position.
+        It is 0 for the last word, for what follows the text, and for a word of a model that takes
+        text which attends to nothing of it; None where the server did not say any position.
         """
         if answer.alignment_ranges is not None:
             return _words_behind(answer) if answer.alignment_ranges else None
@@ -357,10 +360,9 @@ class SourceAttention:
 def _words_behind(answer: Translation) -> tuple[int, ...]:
     """Count the same for each word of an answer: of its parts the smallest number."""
     sources, words = word_starts(answer.source_text), word_starts(answer.text)
-    behind = [NOT_IN_TEXT] * len(words)
+    behind: dict[int, int] = {}
     for source, _, target, _ in answer.alignment_ranges or ():
         word = bisect_right(words, target) - 1
         left = len(sources) - bisect_right(sources, source)
-        if word >= 0:
-            behind[word] = min(behind[word], left)
-    return tuple(behind)
+        behind[word] = min(behind.get(word, left), left)
+    return tuple(behind.get(word, 0) for word in range(len(words)))

@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.tasks import cancel_all
-from ct2_triton.errors import InvalidCallError
+from ct2_triton.errors import RequestRejectedError
 from ct2_triton.terms.translation import keep_terms
 from ct2_triton.words import word_tokens
 
@@ -61,7 +61,7 @@ class LiveRequests:
         self._terms = terms
         self._counts = counts
         self._running: set[asyncio.Task[Translation]] = set()
-        self._takes_text: bool | None = None
+        self._leans = True  # until a bias is refused
 
     async def close(self) -> None:
         """Wait some seconds for requests under way: cancelling them could harm the server."""
@@ -87,8 +87,10 @@ class LiveRequests:
                     options |= {"draft": self._given(draft.start, biased), "draft_bias": draft.bias}
                 elif self._options.drafts and (expected := _expected(known, draft.start, options)):
                     options["draft"] = self._given(draft.start, expected)
-                answer = await self._send(segment, asked, target, draft, options)
-                latest[is_plain] = tokens_of(answer)
+                answer = await self._send_leaning(
+                    segment, asked, target, draft, options, is_final=is_final
+                )
+                latest[is_plain] = self.tokens_of(answer)
                 self._count(answer, is_final=is_final)
                 return answer
 
@@ -102,55 +104,82 @@ class LiveRequests:
 
         return translate
 
+    def tokens_of(self, answer: Translation) -> tuple[Any, ...]:
+        """Give the token ids of an answer, or its words where the model takes text.
+
+        An answer whose terms were put back has no ids.
+        """
+        return word_tokens(answer.text) if self._client.takes_text else answer.ids
+
     def _settings(self, *, is_final: bool, attends: bool) -> dict[str, Any]:
         options: dict[str, Any] = dict(self._decoding)
         if not is_final:
             options["beam_size"] = 1
             if attends and self._gives_alignments():
                 options["return_alignments"] = True
+            if options.get("on_doubt") == "retry":
+                options["on_doubt"] = "flag"  # what is unfinished is often in doubt
         return options
+
+    async def _send_leaning(
+        self,
+        segment: str,
+        text: str,
+        target: str | None,
+        draft: Draft,
+        options: dict[str, Any],
+        *,
+        is_final: bool,
+    ) -> Translation:
+        """Send a guess again without a bias where the model takes none, as calls of CTranslate2."""
+        try:
+            return await self._send(segment, text, target, draft, options)
+        except RequestRejectedError:
+            if is_final or "draft_bias" not in options:
+                raise
+        unbiased = {
+            name: value for name, value in options.items() if name not in ("draft", "draft_bias")
+        }
+        answer = await self._send(segment, text, target, draft, unbiased)
+        self._leans = False
+        return answer
 
     async def _send(
         self, segment: str, text: str, target: str | None, draft: Draft, options: dict[str, Any]
     ) -> Translation:
+        prefix = self._given(draft.start)
+        if prefix and self._client.takes_text:
+            options = {**options, "split": "none"}  # else the first sentence alone begins with it
         call = self._client.translate(
             text,
             source=self._source,
             targets=target,
             supersede=f"{self._key}/{segment}",
             session=self._key,  # a talk stays with one version
-            prefix=self._given(draft.start),
+            prefix=prefix,
             **options,
         )
         request: asyncio.Task[Translation] = asyncio.create_task(call)
         self._running.add(request)
         request.add_done_callback(self._running.discard)
         # Waiting tasks may leave; the request ends by itself, or by its key.
-        answer = await asyncio.shield(request)
-        self._check_kind()
-        return answer
-
-    def _check_kind(self) -> None:
-        """Raise where the model has become one of another kind: its tokens are others."""
-        takes_text = self._client.takes_text
-        if self._takes_text is None:
-            self._takes_text = takes_text
-        elif takes_text is not self._takes_text:
-            kinds = ("token ids", "text")
-            raise InvalidCallError(
-                f"model {self._client.model!r} took {kinds[self._takes_text]} before, and takes "
-                f"{kinds[not self._takes_text]} now; open the live translation again"
-            )
+        return await asyncio.shield(request)
 
     def _given(self, start: Sequence[Any], rest: Sequence[Any] = ()) -> str | tuple[int, ...]:
-        """Give tokens as the client takes them: a text with its start, or the ids after it."""
-        return "".join((*start, *rest)).lstrip() if self._takes_text else tuple(rest or start)
+        """Give tokens as the client takes them: a text with its start, or the ids after it.
+
+        Nothing of a model of the other kind, whose place this one has taken.
+        """
+        tokens, takes_text = (*start, *rest), bool(self._client.takes_text)
+        if any(isinstance(token, str) is not takes_text for token in tokens):
+            return ()
+        return "".join(tokens).lstrip() if takes_text else tuple(rest or start)
 
     def _gives_alignments(self) -> bool:
         return self._client.gives("alignments" if self._client.takes_text else "ALIGNMENTS")
 
     def _can_bias(self, options: Mapping[str, object]) -> bool:
-        takes_drafts = self._options.drafts and self._client.takes_drafts()
+        takes_drafts = self._options.drafts and self._leans and self._client.takes_drafts()
         return takes_drafts and _NOT_GREEDY.isdisjoint(options)
 
     def _count(self, answer: Translation, *, is_final: bool) -> None:
@@ -159,11 +188,6 @@ class LiveRequests:
         if not is_final:
             self._counts.guess_tokens += len(answer.ids)
             self._counts.guess_steps += len(answer.ids) - kept
-
-
-def tokens_of(answer: Translation) -> tuple[Any, ...]:
-    """Give the token ids of an answer, or its words where the model takes text."""
-    return answer.ids or word_tokens(answer.text)
 
 
 def _expected(

@@ -17,7 +17,7 @@ from ct2_triton.errors import DeadlineExceededError, InvalidCallError
 from ct2_triton.live.cutting import Cuts, Piece
 from ct2_triton.live.options import LiveOptions
 from ct2_triton.live.policies import Guess, SourceAttention
-from ct2_triton.live.requests import LiveRequests, tokens_of
+from ct2_triton.live.requests import LiveRequests
 from ct2_triton.live.track import LiveCounts, Said, Track
 from ct2_triton.live.updates import LiveInputError, is_piece_name
 from ct2_triton.terms.finding import Terms
@@ -378,7 +378,9 @@ class LiveTranslator:
         return self._client.tokenizer.decode(tokens) if tokens else ""
 
     def _guess_of(self, answer: Translation) -> Guess:
-        return Guess(answer.text, tokens_of(answer), self._attention.words_behind(answer))
+        return Guess(
+            answer.text, self._requests.tokens_of(answer), self._attention.words_behind(answer)
+        )
 
 
 class Outbox:

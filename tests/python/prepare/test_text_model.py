@@ -43,6 +43,8 @@ def test_both_are_one_set_of_files(tmp_path: Path) -> None:
         "text_input",
         "source_language",
         "target_languages",
+        "target_prefix",
+        "draft",
         "stream",
     ]
     parameters = {name: value["string_value"] for name, value in text["parameters"].items()}

@@ -7,6 +7,7 @@ import asyncio
 import itertools
 import signal
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from ct2_triton.serve import TritonServer
 from server.live.conftest import growing, in_turn
 from support.metrics import fresh
 from support.servers import MakeServer
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -67,9 +69,27 @@ async def test_finals_are_the_offline_translation_and_committed_text_stays(
         assert mine[-1].tail == ""
         assert mode == "steady" or all(caption.tail == "" for caption in mine)
     assert live.counts.finals == len(truth)
-    assert any(caption.committed for caption in captions if not caption.final) is (mode != "final")
     if mode == "final":
         assert live.counts.requests == len(truth)
+
+
+async def test_words_are_committed_while_more_are_said(either_client: TranslationClient) -> None:
+    options = LiveOptions(mode="append", min_words=1, min_interval_ms=0)
+    live = LiveTranslator(either_client, source="en", targets=["de"], options=options)
+
+    async def one_by_one() -> AsyncIterator[SegmentUpdate]:
+        """A text is sent when the one before is answered, if it is sent at all."""
+        for update in growing("1", SENTENCES[2]):
+            before = live.counts.requests
+            yield update
+            with suppress(AssertionError):
+                await asyncio.to_thread(
+                    wait_until, lambda before=before: live.counts.requests > before, limit_s=2.0
+                )
+
+    *guesses, last = [caption async for caption in live.run(one_by_one())]
+    assert any(guess.committed for guess in guesses)
+    assert last.committed.startswith(guesses[-1].committed)
 
 
 async def test_running_text_is_translated_sentence_by_sentence(client: TranslationClient) -> None:
@@ -122,6 +142,13 @@ async def test_beginnings_and_drafts_are_texts_as_well(
         before = _kept(demo_server, either_client)
         assert await german(prefix=start, draft=forced, beam_size=1) == forced
         assert _kept(demo_server, either_client) > before
+    # A prefix may end inside a piece of the draft, or be all of it.
+    for start, draft in (("Don", "Donnerstag ist es."), ("Heute", "Heute"), (" Auf", "Auf der")):
+        forced = await german(prefix=start)
+        assert await german(prefix=start, draft=draft, beam_size=1) == forced
+        near = await german(prefix=start, draft=draft, draft_bias=0.9)
+        assert near.startswith(start.strip())
+        assert "Don nerstag" not in near
     assert await german(draft="Das ist etwas anderes.", beam_size=1) == free
     biased = await german(draft="Das ist etwas anderes.", draft_bias=0.99)
     assert biased.startswith("Das ist etwas")
