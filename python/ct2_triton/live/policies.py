@@ -275,7 +275,7 @@ class Append:
         if first is None or whole is None:  # no token ends there
             return
         more = whole[len(first) :]
-        if self._start and not isinstance(more[0], type(self._start[0])):
+        if self._start and more and not isinstance(more[0], type(self._start[0])):
             return  # of a model of the other kind, which has taken its place
         tokens = self._start + more
         text = self._decode(tokens).rstrip()
