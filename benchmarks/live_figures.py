@@ -34,8 +34,8 @@ FIGURES = (
     "p95 ms",
     "final p95 ms",
     "calls/word",
-    "tokens/guess",
-    "steps/guess",
+    "tokens/interim",
+    "steps/interim",
     "superseded %",
     "chrF shown",
     "finals equal %",
@@ -123,7 +123,7 @@ def figures(replay: Replay, lines: Sequence[Line]) -> dict[str, float]:
     """
     requests = sum(counts.requests for counts in replay.counts)
     superseded = sum(counts.superseded for counts in replay.counts)
-    guesses = max(1, requests - sum(counts.finals for counts in replay.counts))
+    interims = max(1, requests - sum(counts.finals for counts in replay.counts))
     partial = [1000 * (s.at_s - (s.caption.time or 0)) for s in replay.seen if not s.caption.final]
     final = [1000 * (s.at_s - (s.caption.time or 0)) for s in replay.seen if s.caption.final]
     settled = [live_delays.settled_delays(line.shown, line.said()) for line in lines]
@@ -151,12 +151,12 @@ def figures(replay: Replay, lines: Sequence[Line]) -> dict[str, float]:
         percentile(partial or final, 0.95),
         percentile(final, 0.95),
         requests / sum(line.source_words for line in lines),
-        sum(counts.guess_tokens for counts in replay.counts) / guesses,
-        sum(counts.guess_steps for counts in replay.counts) / guesses,
+        sum(counts.interim_tokens for counts in replay.counts) / interims,
+        sum(counts.interim_steps for counts in replay.counts) / interims,
         100 * superseded / requests,
         _chrf([line.seen[-1].caption.shown for line in lines], [line.reference for line in lines]),
         100 * fmean(line.seen[-1].caption.transcript == line.reference for line in lines),
-        100 * sum(counts.flagged_guesses for counts in replay.counts) / guesses,
+        100 * sum(counts.flagged_interims for counts in replay.counts) / interims,
     )
     return dict(zip(FIGURES, values, strict=True))
 

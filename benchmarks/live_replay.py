@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.live import LiveTranslator
-from ct2_triton.live.policies import Agreement, Append, Draft, Guess, Shown
+from ct2_triton.live.policies import Agreement, Append, Draft, Interim, Shown
 from ct2_triton.words import join_words, split_words
 
 if TYPE_CHECKING:
@@ -27,37 +27,37 @@ _NEVER_CUT = 100_000
 
 
 class Retranslation:
-    """Show every guess, and settle nothing: what the modes are measured against."""
+    """Show every interim translation and commit nothing: the baseline of the modes."""
 
-    guesses = True
+    has_interims = True
     attends = False
 
     def __init__(self, *, mask: int = 0, bias: float = 0.0) -> None:
         """Start a segment.
 
         Args:
-            mask: Words at the end of a guess that are not shown (mask-k).
-            bias: Above 0, each guess leans towards the one before it (`draft_bias`).
+            mask: Words at the end of an interim translation that are not shown (mask-k).
+            bias: Above 0, each is biased towards the previous one (`draft_bias`).
         """
         self._mask = mask
         self._bias = bias
-        self._last = Guess("")
+        self._last = Interim("")
 
     def draft(self) -> Draft:
-        """Start from nothing, or lean towards the last guess."""
+        """Start from nothing, or with a bias towards the previous translation."""
         return Draft((), self._last.tokens, self._bias) if self._bias > 0 else Draft()
 
-    def take(self, guess: Guess) -> Shown:
-        """Show the guess, less what is masked."""
-        self._last = guess
-        words = split_words(guess.text)
+    def take(self, interim: Interim) -> Shown:
+        """Show the interim, less what is masked."""
+        self._last = interim
+        words = split_words(interim.text)
         return Shown("", join_words(words[: max(0, len(words) - self._mask)]))
 
-    def held(self, guess: Guess) -> Shown:
+    def held(self, interim: Interim) -> Shown:
         """Show it all the same: nothing is settled."""
-        return self.take(guess)
+        return self.take(interim)
 
-    def completion(self, final: Guess) -> None:
+    def completion(self, final: Interim) -> None:
         """Let the final take the place of all that was shown."""
 
 
@@ -69,13 +69,13 @@ POLICIES: dict[str, Callable[[Decode], Policy]] = {
     "bias-0.4-mask-4": lambda _: Retranslation(bias=0.4, mask=4),
     "agree-2-hold-2": lambda _: Agreement(hold=2),
     "agree-2-bias-0.4": lambda _: Agreement(bias=0.4),
-    "agree-3": lambda _: Agreement(guesses_that_agree=3),
+    "agree-3": lambda _: Agreement(agreeing_interims=3),
     "agree-2": lambda _: Agreement(),
     "append-free-end": lambda decode: Append(decode, bias=0.0),
     "append-held": lambda decode: Append(decode, guard=None),
     "append-guard-3": lambda decode: Append(decode, guard=3),
     "append-2-forced": lambda decode: Append(
-        decode, guesses_that_agree=2, hold=2, guard=None, forces=True
+        decode, agreeing_interims=2, hold=2, guard=None, forces=True
     ),
     "append-3-forced": lambda decode: Append(decode, guard=None, forces=True),
     "agree-2-tail-4": lambda _: Agreement(tail_mask=4),
@@ -123,7 +123,7 @@ async def replay(
         name: A mode, or one of `POLICIES`.
         speeches: Updates of each speaker; no segment is named twice.
         languages: `source` and `targets`.
-        options: How often to guess.
+        options: How often to translate.
 
     Returns:
         What was shown.

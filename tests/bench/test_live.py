@@ -48,7 +48,7 @@ def test_modes_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         for line in output.splitlines()
         if line.startswith(("  NE", "  LAAL", "  AL", "  finals", "  superseded", "  calls"))
     }
-    # How many guesses there are hangs on the machine.
+    # How many interims there are hangs on the machine.
     assert figures["NE"][0] == figures["superseded %"][0] == 0
     assert figures["calls/word"][0] <= min(figures["calls/word"])
     assert min(figures["finals equal %"]) >= 50  # int8 may round otherwise in another batch

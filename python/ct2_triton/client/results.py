@@ -112,7 +112,7 @@ class Translation:
         target: The language of the answer, named as `source` is.
         hypotheses: The answers, best first; at least one.
         unknown_tokens: How many tokens of the sentence the model's vocabulary does not have. The
-            model sees a placeholder for each, so the words there are lost or guessed. Not counted
+            model sees a placeholder for each, so the words there are lost or invented. Not counted
             where the model takes text.
         draft_tokens_kept: How many tokens of a draft took no step of their own on the server;
             None without a draft, or where the model takes none or takes text.

@@ -72,8 +72,8 @@ class Detector:
 
     def detect(self, text: str) -> list[Detection]:
         """Detect the language of a text, best first; confidence 0 for a text without letters."""
-        guesses = self._ranked(text) or [self._unknown]
-        return guesses[:1] + [one for one in guesses[1:] if one.confidence >= _LEAST_PERCENT]
+        candidates = self._ranked(text) or [self._unknown]
+        return candidates[:1] + [one for one in candidates[1:] if one.confidence >= _LEAST_PERCENT]
 
     def _ranked(self, text: str) -> list[Detection]:
         """All languages, best first; none where the text has no letters."""
@@ -106,9 +106,9 @@ class Detector:
         The confidence is low where the text is in another language, and 0 where nothing speaks for
         any of them.
         """
-        for guess in self._ranked(text):
-            if guess.language in sources:
-                return guess
+        for candidate in self._ranked(text):
+            if candidate.language in sources:
+                return candidate
         return Detection("en" if "en" in sources else sources[0], 0.0)
 
     def sources_of(self, texts: Sequence[str], sources: Sequence[str]) -> list[Detection]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Segmenter = Callable[[bytes, str], list[tuple[int, int]]]
 
 _LOG = logging.getLogger(__name__)
-_WORDS_BEHIND = 3  # stable words after an end: it is no abbreviation, and will not go away
+_WORDS_AFTER = 3  # stable words after an end: it is no abbreviation, and will not go away
 _KNOWN_WORDS = 3  # by which the place of a cut is found again in a text that was revised
 _FARTHEST_WORDS = 5
 _CLAUSE_ENDS = (",", ";", ":", "、", "，", "；", "：", "،", "؛")  # noqa: RUF001
@@ -109,10 +109,10 @@ class Cuts:
 
     def _ends(self, words: list[str], place: int, stable: int, *, is_final: bool) -> list[int]:
         """Say after which words to cut."""
-        ends, behind = [], 0 if is_final else _WORDS_BEHIND
+        ends, after = [], 0 if is_final else _WORDS_AFTER
         if self._sentences:
             found = sentence_ends(words[place:stable], self._language)
-            ends = [end for end in found if end + behind <= stable - place]
+            ends = [end for end in found if end + after <= stable - place]
         cuts: list[int] = []
         last = 0
         for end in [*ends, stable - place]:

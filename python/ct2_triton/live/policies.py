@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How interim translations become captions: one small class per method, without input or output.
 
-A guess is an interim translation: that of a segment's text so far. A policy says from which draft
-the next guess starts, and which part of it is shown. The final translation starts from none.
+An interim translation is that of a segment's text so far, before its final. A policy says from
+which draft the next one starts, and which part of it is shown. The final starts from no draft.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     Tokens = Sequence[Any]
-    """Ids of a model of token ids, words of one that takes text."""
+    """Token IDs of a token-ID model, or words of a text model."""
     Decode = Callable[[Tokens], str]
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.results import Translation
 
 
 @dataclass(frozen=True)
-class Guess:
-    """A translation of what was said so far.
+class Interim:
+    """An interim translation: that of a segment's text so far.
 
     Attributes:
         text: The translation.
-        tokens: Its token ids, or its words where the model takes text.
-        behind: For each token, how many words of the source follow the one that it attends to;
-            None where the server does not say it.
+        tokens: Its token IDs, or its words if the model takes text.
+        words_after: For each token, the number of source words after the one that it is aligned
+            with; None if the server returned no alignments.
     """
 
     text: str
     tokens: tuple[Any, ...] = ()
-    behind: tuple[int, ...] | None = None
+    words_after: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What a guess starts from.
+    """What an interim translation starts from.
 
     Attributes:
-        start: Tokens of the answer's start, which is forced.
-        rest: Tokens after it that bias the answer, where the model takes drafts.
-        bias: How much it does, above 0 and below 1 (`draft_bias`).
+        start: Tokens with which the translation must begin.
+        rest: Tokens after them towards which the translation is biased, if the model takes drafts.
+        bias: The strength of that bias, above 0 and below 1 (`draft_bias`).
     """
 
     start: tuple[Any, ...] = ()
@@ -64,39 +64,39 @@ class Draft:
 
 @dataclass(frozen=True)
 class Shown:
-    """What is shown: `committed` never changes any more, `tail` may."""
+    """What viewers see: `committed` does not change any more, `tail` may."""
 
     committed: str = ""
     tail: str = ""
 
 
 class Policy(Protocol):
-    """One segment in one language.
+    """What is shown of one segment in one language.
 
     Attributes:
-        guesses: Whether text is translated before its segment is final.
-        attends: Whether it has a use for `Guess.behind`.
+        has_interims: Whether text is translated before its segment is final.
+        attends: Whether it uses `Interim.words_after`.
     """
 
-    guesses: bool
+    has_interims: bool
     attends: bool
 
     def draft(self) -> Draft:
-        """Say what the next guess starts from."""
+        """Say what the next interim starts from."""
         ...
 
-    def take(self, guess: Guess) -> Shown:
-        """Take the next guess and say what to show."""
+    def take(self, interim: Interim) -> Shown:
+        """Take the next interim and say what to show."""
         ...
 
-    def held(self, guess: Guess) -> Shown:
-        """Say what to show of a guess that must not be committed."""
+    def held(self, interim: Interim) -> Shown:
+        """Say what to show of an interim translation that must not be committed."""
         ...
 
-    def completion(self, final: Guess) -> Draft | None:
-        """Say what the final's caption starts from, where viewers have seen another start.
+    def completion(self, final: Interim) -> Draft | None:
+        """Say what the final's caption starts from if viewers have seen another start.
 
-        None: the final takes the place of all that was shown.
+        None: the final replaces all that was shown.
         """
         ...
 
@@ -104,38 +104,39 @@ class Policy(Protocol):
 class FinalOnly:
     """Mode "final": nothing is shown before the segment is final."""
 
-    guesses = False
+    has_interims = False
     attends = False
 
     def draft(self) -> Draft:
         """Start from nothing."""
         return Draft()
 
-    def take(self, guess: Guess) -> Shown:
+    def take(self, interim: Interim) -> Shown:
         """Show nothing."""
         return Shown()
 
-    def held(self, guess: Guess) -> Shown:
+    def held(self, interim: Interim) -> Shown:
         """Show nothing."""
         return Shown()
 
-    def completion(self, final: Guess) -> None:
-        """Let the final take the place of all that was shown."""
+    def completion(self, final: Interim) -> None:
+        """Let the final replace all that was shown."""
 
 
 class Agreement:
-    """Commit the words that the last guesses agree on; each guess is free.
+    """Commit the words on which the last interim translations agree (local agreement).
 
-    (Local agreement; the words of a segment's end often change place, so most of it settles late.)
+    No translation is forced. The last words of a segment often change their order, so most of them
+    are committed late.
     """
 
-    guesses = True
+    has_interims = True
     attends = False
 
     def __init__(
         self,
         *,
-        guesses_that_agree: int = 2,
+        agreeing_interims: int = 2,
         hold: int = 0,
         tail_mask: int | None = None,
         bias: float = 0.0,
@@ -143,51 +144,51 @@ class Agreement:
         """Start a segment.
 
         Args:
-            guesses_that_agree: How many guesses in a row must agree on a word.
-            hold: Words at the end of what they agree on that are not committed yet.
-            tail_mask: Words at the end of a guess that are not shown as tail; None: no tail.
-            bias: Above 0, each guess is biased towards the one before it (`draft_bias`).
+            agreeing_interims: How many interim translations in a row must agree on a word.
+            hold: Number of words at the end of the agreement that are not committed yet.
+            tail_mask: Number of words at the end that are not shown as tail; None: no tail.
+            bias: Above 0, each translation is biased towards the previous one (`draft_bias`).
         """
-        self._agree = guesses_that_agree
+        self._agree = agreeing_interims
         self._hold = hold
         self._mask = tail_mask
         self._bias = bias
-        self._guesses: list[list[str]] = []
-        self._last = Guess("")
+        self._recent: list[list[str]] = []
+        self._last = Interim("")
         self._committed: list[str] = []
 
     def draft(self) -> Draft:
-        """Start from nothing, or with a bias towards the last guess."""
+        """Start from nothing, or with a bias towards the previous translation."""
         return Draft((), self._last.tokens, self._bias) if self._bias > 0 else Draft()
 
-    def take(self, guess: Guess) -> Shown:
-        """Commit what the guesses agree on, and show what may be shown of the rest."""
-        settled, known = self.agreed(guess), len(self._committed)
+    def take(self, interim: Interim) -> Shown:
+        """Commit the words that agree, and show the rest up to the mask as tail."""
+        settled, known = self.agreed(interim), len(self._committed)
         if common_words(settled, self._committed) == known:
             self._committed += settled[known:]
         committed = join_words(self._committed)
-        return Shown(committed, self._tail(split_words(guess.text), committed))
+        return Shown(committed, self._tail(split_words(interim.text), committed))
 
-    def held(self, guess: Guess) -> Shown:
-        """Show what may be shown of it, and let it agree with no other."""
+    def held(self, interim: Interim) -> Shown:
+        """Show it up to the mask; it counts for no agreement."""
         committed = join_words(self._committed)
-        return Shown(committed, self._tail(split_words(guess.text), committed))
+        return Shown(committed, self._tail(split_words(interim.text), committed))
 
-    def agreed(self, guess: Guess, most: int | None = None) -> list[str]:
-        """Take the next guess, and give the words of its start that the last ones agree on.
+    def agreed(self, interim: Interim, most: int | None = None) -> list[str]:
+        """Take the next interim, and give its first words, on which the last interims agree.
 
-        `most` is their number in place of all but those that are held.
+        `most` limits their number, instead of holding back the last ones.
         """
-        words = split_words(guess.text)
-        self._last = guess
-        self._guesses = [*self._guesses, words][-self._agree :]
-        if len(self._guesses) < self._agree:
+        words = split_words(interim.text)
+        self._last = interim
+        self._recent = [*self._recent, words][-self._agree :]
+        if len(self._recent) < self._agree:
             return []
-        agreed = min(common_words(words, other) for other in self._guesses)
+        agreed = min(common_words(words, other) for other in self._recent)
         return words[: max(0, agreed - self._hold) if most is None else min(agreed, most)]
 
-    def completion(self, final: Guess) -> None:
-        """Let the final take the place of all that was shown."""
+    def completion(self, final: Interim) -> None:
+        """Let the final replace all that was shown."""
 
     def _tail(self, words: list[str], committed: str) -> str:
         known = len(self._committed)
@@ -200,21 +201,22 @@ class Agreement:
 class Append:
     """Mode "append": viewers see additions only.
 
-    What guesses agree on is committed, up to the first word aligned to the end of what was said
-    (AlignAtt, arXiv 2305.11408): more words would change it. Where the server gives no
-    alignments, the last ones are held. Where guesses no longer begin with what is committed,
-    the commit goes on where it fits them best. Where the free final does not begin with what is
-    committed, another is forced to, with a bias towards the rest of the free one. The free final
-    is the transcript in any case.
+    The words on which interim translations agree are committed, up to the first one that is aligned
+    with the end of the source (AlignAtt, arXiv 2305.11408), because more source words would change
+    it. If the server returns no alignments, the last words of the agreement are held back instead.
+    If an interim translation no longer begins with the committed text, words are appended where
+    the two fit best. If the unconstrained final does not begin with the committed text, another
+    final is forced to, with a bias towards the rest of the first one. The unconstrained final is
+    always the transcript.
     """
 
-    guesses = True
+    has_interims = True
 
     def __init__(
         self,
         decode: Decode,
         *,
-        guesses_that_agree: int = 3,
+        agreeing_interims: int = 3,
         hold: int = 4,
         guard: int | None = 2,
         forces: bool = False,
@@ -224,17 +226,17 @@ class Append:
 
         Args:
             decode: Makes text of tokens.
-            guesses_that_agree: How many guesses in a row must agree on a word.
-            hold: Words at the end of what they agree on that are not committed yet, where the
-                server gives no alignments.
-            guard: Words at the end of the source; what is aligned to them is not committed yet.
-                None: words at the end of the guess are held instead.
-            forces: Whether a guess is forced to begin with what is committed. Forced guesses agree
-                more, so more is committed, and earlier, also what is wrong.
-            bias: How strongly what viewers see at the end is biased towards the end of the final.
+            agreeing_interims: How many interim translations in a row must agree on a word.
+            hold: Number of words at the end of the agreement that are not committed yet, if the
+                server returns no alignments.
+            guard: Number of words at the end of the source; a word aligned with one of them is not
+                committed yet. None: use `hold`.
+            forces: Whether interim translations must begin with the committed text. They then agree
+                more, so more is committed, and earlier, including mistakes.
+            bias: How strongly the forced final is biased towards the rest of the first one.
         """
         self._decode = decode
-        self._agreement = Agreement(guesses_that_agree=guesses_that_agree, hold=hold)
+        self._agreement = Agreement(agreeing_interims=agreeing_interims, hold=hold)
         self._guard = guard
         self.attends = guard is not None
         self._forces = forces
@@ -243,101 +245,102 @@ class Append:
         self._committed = ""
 
     def draft(self) -> Draft:
-        """Start from nothing, or from what is committed."""
+        """Start from nothing, or from the committed text."""
         return Draft(self._start if self._forces else ())
 
-    def take(self, guess: Guess) -> Shown:
-        """Commit what guesses agree on; nothing else is shown."""
-        words = self._agreement.agreed(guess, self._words_before_guard(guess))
-        if not begins_with(guess.text, self._committed):
-            words = words[:-1]  # a guess that changed its mind is held back by one more word
-        start, settled = covered_start(guess.text, self._committed), join_words(words)
+    def take(self, interim: Interim) -> Shown:
+        """Commit the words that agree; nothing else is shown."""
+        words = self._agreement.agreed(interim, self._words_before_guard(interim))
+        if not begins_with(interim.text, self._committed):
+            words = words[:-1]  # it contradicts what is committed: hold one more word back
+        start, settled = covered_start(interim.text, self._committed), join_words(words)
         if len(settled) > len(start):
-            self._append(guess, start, settled)
+            self._append(interim, start, settled)
         return Shown(self._committed)
 
-    def held(self, guess: Guess) -> Shown:
+    def held(self, interim: Interim) -> Shown:
         """Show nothing of it."""
         return Shown(self._committed)
 
-    def completion(self, final: Guess) -> Draft | None:
-        """Start from what is committed, with a bias towards the rest of the final."""
+    def completion(self, final: Interim) -> Draft | None:
+        """Start from the committed text, with a bias towards the rest of the final."""
         if begins_with(final.text, self._committed):
             return None
         covered = covered_start(final.text, self._committed)
         start = tokens_of_start(final.tokens, covered, self._decode)
         return Draft(self._start, () if start is None else final.tokens[len(start) :], self._bias)
 
-    def _append(self, guess: Guess, start: str, settled: str) -> None:
-        """Commit what is settled after the committed start."""
-        first = tokens_of_start(guess.tokens, start, self._decode)
-        whole = tokens_of_start(guess.tokens, settled, self._decode)
+    def _append(self, interim: Interim, start: str, settled: str) -> None:
+        """Commit the words of `settled` after `start`, which corresponds to the committed text."""
+        first = tokens_of_start(interim.tokens, start, self._decode)
+        whole = tokens_of_start(interim.tokens, settled, self._decode)
         if first is None or whole is None:  # no token ends there
             return
         more = whole[len(first) :]
         if self._start and more and not isinstance(more[0], type(self._start[0])):
-            return  # of a model of the other kind, which has taken its place
+            return  # the model was replaced by one of the other kind (token IDs, text)
         tokens = self._start + more
         text = self._decode(tokens).rstrip()
         if begins_with(text, self._committed):
             self._start, self._committed = tokens, text
 
-    def _words_before_guard(self, guess: Guess) -> int | None:
-        """Count the whole words before the first token that is aligned to the end of the source."""
-        if guess.behind is None or self._guard is None:
+    def _words_before_guard(self, interim: Interim) -> int | None:
+        """Count the whole words before the first token aligned with the end of the source."""
+        if interim.words_after is None or self._guard is None:
             return None
         forced = len(self._start) if self._forces else 0
         guard = self._guard
-        looks = (i for i, left in enumerate(guess.behind) if i >= forced and left < guard)
-        start = self._decode(guess.tokens[: next(looks, len(guess.tokens))])
-        return common_words(split_words(start), split_words(guess.text))
+        after = enumerate(interim.words_after)
+        unsettled = (i for i, words in after if i >= forced and words < guard)
+        start = self._decode(interim.tokens[: next(unsettled, len(interim.tokens))])
+        return common_words(split_words(start), split_words(interim.text))
 
 
 def tokens_of_start(tokens: Tokens, start: str, decode: Decode) -> tuple[Any, ...] | None:
-    """Find the fewest first tokens that make the start of a text; None where none ends there."""
-    # Shortest: white space may be a token of its own, and belongs to what follows it.
+    """Find the fewest first tokens whose text is `start`; None if no token ends there."""
+    # The fewest, because white space may be a token of its own and belongs to the next word.
     for length in range(len(tokens) + 1):
         if decode(tokens[:length]).rstrip() == start:
             return tuple(tokens[:length])
     return None
 
 
-_KEPT_TEXTS = 64  # a text goes into several languages
+_KEPT_TEXTS = 64  # each text is translated into several languages
 NOT_IN_TEXT = 1 << 20
-"""Words after that of a token which attends to no word, but to the language before the text."""
+"""Value of `words_after` for a token aligned with the language token before the text."""
 
 
 class SourceAttention:
-    """Find the words of the source that tokens of an answer attend to."""
+    """Find the source words with which the tokens of a translation are aligned."""
 
     def __init__(self, client: TranslationClient) -> None:
-        """Take the client that asked for the answers."""
+        """Take the client that sent the requests."""
         self._client = client
         self._words: OrderedDict[str, tuple[int, ...]] = OrderedDict()
 
-    def words_behind(self, answer: Translation) -> tuple[int, ...] | None:
-        """Count the words of the text after the one that each token of an answer attends to.
+    def words_after(self, answer: Translation) -> tuple[int, ...] | None:
+        """Count, for each token of a translation, the source words after its aligned word.
 
-        It is 0 for the last word, for what follows the text, and for a word of a model that takes
-        text which attends to nothing of it; None where the server did not say any position.
+        It is 0 for the last source word, for positions after the text, and for a word of a text
+        model that is aligned with nothing; None if the server returned no alignments.
         """
         if answer.alignment_ranges is not None:
-            return _words_behind(answer) if answer.alignment_ranges else None
+            return _words_after(answer) if answer.alignment_ranges else None
         alignments = answer.alignments
         if alignments is None or not any(position >= 0 for position in alignments):
             return None
         words = self._words_of_ids(answer.source_text)
         first, last = self._first_position(answer), words[-1] if words else 0
 
-        def behind(position: int) -> int:
+        def words_after(position: int) -> int:
             if position < first:
                 return NOT_IN_TEXT
             return last - words[position - first] if position < first + len(words) else 0
 
-        return tuple(map(behind, alignments))
+        return tuple(map(words_after, alignments))
 
     def _words_of_ids(self, text: str) -> tuple[int, ...]:
-        """Give for each id of a text the number of its word, from 1."""
+        """Give the number of its word, from 1, for each ID of a text."""
         if text not in self._words:
             tokenizer = self._client.tokenizer
             ids = tokenizer.encode(text).ids
@@ -348,7 +351,7 @@ class SourceAttention:
         return self._words[text]
 
     def _first_position(self, answer: Translation) -> int:
-        """Count the ids in front of the text in the row of source ids."""
+        """Count the IDs before the text in `INPUT_IDS`."""
         tokenizer = self._client.tokenizer
         rules = tokenizer.rules
         source = tokenizer.source(answer.source)
@@ -357,12 +360,12 @@ class SourceAttention:
         return rules.input_ids([mark], source, target).index(mark)
 
 
-def _words_behind(answer: Translation) -> tuple[int, ...]:
-    """Count the same for each word of an answer: of its parts the smallest number."""
+def _words_after(answer: Translation) -> tuple[int, ...]:
+    """Count `words_after` for each word of a translation: the smallest of its parts."""
     sources, words = word_starts(answer.source_text), word_starts(answer.text)
-    behind: dict[int, int] = {}
+    after: dict[int, int] = {}
     for source, _, target, _ in answer.alignment_ranges or ():
         word = bisect_right(words, target) - 1
         left = len(sources) - bisect_right(sources, source)
-        behind[word] = min(behind.get(word, left), left)
-    return tuple(behind.get(word, 0) for word in range(len(words)))
+        after[word] = min(after.get(word, left), left)
+    return tuple(after.get(word, 0) for word in range(len(words)))

@@ -61,7 +61,7 @@ class LiveRequests:
         self._terms = terms
         self._counts = counts
         self._running: set[asyncio.Task[Translation]] = set()
-        self._leans = True  # until a bias is refused
+        self._takes_bias = True  # until a bias is refused
 
     async def close(self) -> None:
         """Wait some seconds for requests under way: cancelling them could harm the server."""
@@ -87,7 +87,7 @@ class LiveRequests:
                     options |= {"draft": self._given(draft.start, biased), "draft_bias": draft.bias}
                 elif self._options.drafts and (expected := _expected(known, draft.start, options)):
                     options["draft"] = self._given(draft.start, expected)
-                answer = await self._send_leaning(
+                answer = await self._send_biased(
                     segment, asked, target, draft, options, is_final=is_final
                 )
                 latest[is_plain] = self.tokens_of(answer)
@@ -121,7 +121,7 @@ class LiveRequests:
                 options["on_doubt"] = "flag"  # what is unfinished is often in doubt
         return options
 
-    async def _send_leaning(
+    async def _send_biased(
         self,
         segment: str,
         text: str,
@@ -131,7 +131,7 @@ class LiveRequests:
         *,
         is_final: bool,
     ) -> Translation:
-        """Send a guess again without a bias where the model takes none, as calls of CTranslate2."""
+        """Send an interim again without a bias if the model, such as one in calls, refuses it."""
         try:
             return await self._send(segment, text, target, draft, options)
         except RequestRejectedError:
@@ -141,7 +141,7 @@ class LiveRequests:
             name: value for name, value in options.items() if name not in ("draft", "draft_bias")
         }
         answer = await self._send(segment, text, target, draft, unbiased)
-        self._leans = False
+        self._takes_bias = False
         return answer
 
     async def _send(
@@ -179,15 +179,15 @@ class LiveRequests:
         return self._client.gives("alignments" if self._client.takes_text else "ALIGNMENTS")
 
     def _can_bias(self, options: Mapping[str, object]) -> bool:
-        takes_drafts = self._options.drafts and self._leans and self._client.takes_drafts()
+        takes_drafts = self._options.drafts and self._takes_bias and self._client.takes_drafts()
         return takes_drafts and _NOT_GREEDY.isdisjoint(options)
 
     def _count(self, answer: Translation, *, is_final: bool) -> None:
         kept = answer.draft_tokens_kept or 0
         self._counts.draft_tokens_kept += kept
         if not is_final:
-            self._counts.guess_tokens += len(answer.ids)
-            self._counts.guess_steps += len(answer.ids) - kept
+            self._counts.interim_tokens += len(answer.ids)
+            self._counts.interim_steps += len(answer.ids) - kept
 
 
 def _expected(

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from ct2_triton.client.results import Translation
     from ct2_triton.client.retry import Outage
     from ct2_triton.live.options import LiveOptions
-    from ct2_triton.live.policies import Guess, Policy
+    from ct2_triton.live.policies import Interim, Policy
 
     # Translates a text from a draft; the third argument says that it is the final.
     Translate = Callable[[str, Draft, bool], Awaitable[Translation]]
 
 _AGAIN_AFTER_S = 0.05
-_EXPECTED_OF_GUESSES = {"unsure", "length"}  # half a sentence is neither usual nor whole
+_EXPECTED_OF_INTERIMS = {"unsure", "length"}  # half a sentence is neither usual nor whole
 
 
 @dataclass
@@ -38,27 +38,27 @@ class LiveCounts:
     Attributes:
         updates: Updates taken.
         requests: Rows sent to the server, finals included.
-        superseded: Rows whose answer was not waited for, since a newer text took their place.
-        failed_guesses: Rows before a final that failed; the next update goes on.
-        flagged_guesses: Rows before a final whose translation was flagged, and not committed.
+        superseded: Rows whose answer was not awaited, because a newer text replaced theirs.
+        failed_interims: Interim translations that failed; the next update is translated.
+        flagged_interims: Interim translations that were flagged, and so not committed.
         finals: Finals answered.
         failed_finals: Finals without a translation.
-        draft_tokens_kept: Tokens that took no step of their own on the server, since the answer
-            before had them.
-        guess_tokens: Tokens of all guesses.
-        guess_steps: Those that took a step of their own.
+        draft_tokens_kept: Tokens that needed no decode step of their own, because the draft, the
+            previous translation, had them.
+        interim_tokens: Tokens of all interim translations.
+        interim_steps: Those that needed a decode step of their own.
     """
 
     updates: int = 0
     requests: int = 0
     superseded: int = 0
-    failed_guesses: int = 0
-    flagged_guesses: int = 0
+    failed_interims: int = 0
+    flagged_interims: int = 0
     finals: int = 0
     failed_finals: int = 0
     draft_tokens_kept: int = 0
-    guess_tokens: int = 0
-    guess_steps: int = 0
+    interim_tokens: int = 0
+    interim_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Track:
         policy: Policy,
         options: LiveOptions,
         translate: Translate,
-        guess_of: Callable[[Translation], Guess],
+        interim_of: Callable[[Translation], Interim],
         outage: Outage,
         deliver: Callable[[Caption], None],
         counts: LiveCounts,
@@ -97,10 +97,10 @@ class Track:
         Args:
             segment: The segment.
             target: The language.
-            policy: Makes captions of guesses.
-            options: How often to guess.
+            policy: Makes captions of interim translations.
+            options: How often to translate.
             translate: Sends one request.
-            guess_of: Makes a guess of an answer.
+            interim_of: Makes an `Interim` of an answer.
             outage: Sends finals, again where the server takes nothing.
             deliver: Takes each caption.
             counts: Where requests are counted.
@@ -109,7 +109,7 @@ class Track:
         self._policy = policy
         self._options = options
         self._translate = translate
-        self._guess_of = guess_of
+        self._interim_of = interim_of
         self._outage = outage
         self._deliver = deliver
         self._counts = counts
@@ -125,7 +125,7 @@ class Track:
 
     def offer(self, said: Said) -> None:
         """Take a newer text; it replaces one that waits."""
-        if not self._policy.guesses:
+        if not self._policy.has_interims:
             return
         words = split_words(said.text)
         if len(words) - common_words(words, self._sent) >= self._options.min_words:
@@ -140,14 +140,14 @@ class Track:
     async def run(self) -> None:
         """Make captions up to the final one, which is delivered in any case."""
         while (said := await self._wait()) is not None:
-            guess = asyncio.create_task(self._guess(said))
-            while not guess.done() and not self._is_outdated():
-                await self._wait_for(guess)
-            if guess.done():
+            interim = asyncio.create_task(self._translate_interim(said))
+            while not interim.done() and not self._is_outdated():
+                await self._wait_for(interim)
+            if interim.done():
                 self._has_left = False
-                self._show(said, guess.result())
+                self._show(said, interim.result())
             else:
-                self._leave(guess)
+                self._leave(interim)
         assert self._final is not None  # noqa: S101 - what ends the loop
         self._deliver(await self._last_caption(self._final))
 
@@ -176,16 +176,16 @@ class Track:
                 await _within(wait, left_s)
         return None
 
-    async def _wait_for(self, guess: asyncio.Task[Translation | None]) -> None:
-        """Wait for the end of a guess, or for the next text."""
+    async def _wait_for(self, interim: asyncio.Task[Translation | None]) -> None:
+        """Wait for the interim translation, or for the next text."""
         self._woken.clear()
         woken = asyncio.create_task(self._woken.wait())
         try:
-            await asyncio.wait([guess, woken], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([interim, woken], return_when=asyncio.FIRST_COMPLETED)
         finally:
             woken.cancel()
 
-    async def _guess(self, said: Said) -> Translation | None:
+    async def _translate_interim(self, said: Said) -> Translation | None:
         self._sent = split_words(said.text)
         self._due = time.monotonic() + self._options.min_interval_ms / 1000
         self._counts.requests += 1
@@ -194,25 +194,25 @@ class Track:
         except SupersededError:
             return None
         except ClientError:
-            self._counts.failed_guesses += 1
+            self._counts.failed_interims += 1
             return None
 
-    def _leave(self, guess: asyncio.Task[Translation | None]) -> None:
+    def _leave(self, interim: asyncio.Task[Translation | None]) -> None:
         self._has_left = True
         self._counts.superseded += 1
-        self._left.add(guess)
-        guess.add_done_callback(self._left.discard)
+        self._left.add(interim)
+        interim.add_done_callback(self._left.discard)
 
     def _show(self, said: Said, answer: Translation | None) -> None:
         if answer is None:
             self._sent = []  # so that the next update is tried, whatever it adds
             return
-        guess = self._guess_of(answer)
-        if _flags(answer) - _EXPECTED_OF_GUESSES:
-            self._counts.flagged_guesses += 1
-            shown = self._policy.held(guess)
+        interim = self._interim_of(answer)
+        if _flags(answer) - _EXPECTED_OF_INTERIMS:
+            self._counts.flagged_interims += 1
+            shown = self._policy.held(interim)
         else:
-            shown = self._policy.take(guess)
+            shown = self._policy.take(interim)
         if shown != self._shown:
             self._shown = shown
             self._deliver(self._caption(said))
@@ -238,7 +238,7 @@ class Track:
             else:
                 answer = await self._settle(said, Draft())
             transcript = answer.text
-            start = self._policy.completion(self._guess_of(answer))
+            start = self._policy.completion(self._interim_of(answer))
             raised = _flags(answer)
             if start is None:
                 committed = transcript

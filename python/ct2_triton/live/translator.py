@@ -16,7 +16,7 @@ from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import DeadlineExceededError, InvalidCallError
 from ct2_triton.live.cutting import Cuts, Piece
 from ct2_triton.live.options import LiveOptions
-from ct2_triton.live.policies import Guess, SourceAttention
+from ct2_triton.live.policies import Interim, SourceAttention
 from ct2_triton.live.requests import LiveRequests
 from ct2_triton.live.track import LiveCounts, Said, Track
 from ct2_triton.live.updates import LiveInputError, is_piece_name
@@ -90,7 +90,7 @@ class LiveTranslator:
             key: Start of the keys by which newer requests supersede older ones, at most 80 bytes;
                 no other translation of the model may have it. None: a random one.
             terms: What must come back: of all languages, or of some by their codes.
-            **decoding: Decoding options of the finals. Guesses have `beam_size=1`.
+            **decoding: Decoding options of the finals. Interim translations have `beam_size=1`.
 
         Raises:
             UnknownLanguageError: A language is not the model's.
@@ -366,7 +366,7 @@ class LiveTranslator:
             policy=policy,
             options=self.options,
             translate=self._requests.into(name, target, attends=attends),
-            guess_of=self._guess_of,
+            interim_of=self._interim_of,
             outage=self._outage,
             deliver=self._outbox.put,
             counts=self.counts,
@@ -377,9 +377,9 @@ class LiveTranslator:
             return "".join(tokens).lstrip()
         return self._client.tokenizer.decode(tokens) if tokens else ""
 
-    def _guess_of(self, answer: Translation) -> Guess:
-        return Guess(
-            answer.text, self._requests.tokens_of(answer), self._attention.words_behind(answer)
+    def _interim_of(self, answer: Translation) -> Interim:
+        return Interim(
+            answer.text, self._requests.tokens_of(answer), self._attention.words_after(answer)
         )
 
 

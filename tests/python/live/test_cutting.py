@@ -61,7 +61,7 @@ def test_running_text_is_cut_as_the_segmenter_cuts_it(step: int) -> None:
 
 
 @pytest.mark.core
-def test_an_end_waits_for_stable_words_behind_it() -> None:
+def test_an_end_waits_for_stable_words_after_it() -> None:
     cuts = Cuts("eng_Latn", max_words=60)
     heard = ["It rains.", "It rains. Will", "It rains. Will it stop", "It rains. Will it stop now"]
     assert [over(cuts.take(SegmentUpdate("1", text))) for text in heard] == [

@@ -77,7 +77,7 @@ async def test_a_model_that_takes_no_bias_goes_on_without(takes_text: bool) -> N
 
     captions = [caption async for caption in translator.run(one_by_one())]
     assert client.refused == 1
-    assert translator.counts.failed_guesses == 0
+    assert translator.counts.failed_interims == 0
     assert [text for text, *_ in client.calls] == ["a", "a b", "a b c", "a b c d", "a b c d e"]
     assert captions[-1].committed == "A B C D E"
 
@@ -85,7 +85,7 @@ async def test_a_model_that_takes_no_bias_goes_on_without(takes_text: bool) -> N
 async def test_a_model_of_another_kind_takes_the_place_of_one() -> None:
     """Within a segment nothing more is committed; the final, and all later ones, are there."""
     client = ScriptedClient(drafts=True)
-    at_once = partial(Append, guesses_that_agree=1, guard=None, hold=0)
+    at_once = partial(Append, agreeing_interims=1, guard=None, hold=0)
     translator = live(client, options=replace(AT_ONCE, policy=at_once))
 
     async def one_by_one():  # noqa: ANN202

@@ -20,9 +20,9 @@ LOOP = dict.fromkeys(["one two two two", "one two two two two"], ("repeats",))
 
 
 async def paced(client: ScriptedClient, *steps: str) -> AsyncIterator[SegmentUpdate]:
-    """A segment, whose guesses are each taken before it grows; the last step is the final."""
-    *guessed, final = steps
-    for step in guessed:
+    """A segment, whose interims are each taken before it grows; the last step is the final."""
+    *interims, final = steps
+    for step in interims:
         client.arrived.clear()
         yield SegmentUpdate("a", step)
         await client.arrived.wait()
@@ -32,7 +32,7 @@ async def paced(client: ScriptedClient, *steps: str) -> AsyncIterator[SegmentUpd
 
 
 @pytest.mark.parametrize("flags", [LOOP, {}])
-async def test_a_flagged_guess_is_shown_and_not_committed(
+async def test_a_flagged_interim_is_shown_and_not_committed(
     flags: dict[str, tuple[str, ...]],
 ) -> None:
     client = ScriptedClient(flags=flags)
@@ -44,7 +44,7 @@ async def test_a_flagged_guess_is_shown_and_not_committed(
     assert (looping.upper() in {one.committed for one in captions}) is not bool(flags)
     assert any(looping.upper() in one.shown for one in captions[:-1])
     assert captions[-1].committed == "ONE TWO THREE"
-    assert translator.counts.flagged_guesses == (2 if flags else 0)
+    assert translator.counts.flagged_interims == (2 if flags else 0)
 
 
 @pytest.mark.parametrize("flag", ["unsure", "length"])
@@ -52,7 +52,7 @@ async def test_half_a_sentence_may_be_short_and_unsure(flag: str) -> None:
     client = ScriptedClient(flags={"one two": (flag,)})
     translator = live(client, ["de"], JUDGED)
     await collect(translator, texts("a", "one", "one two", "one two three"))
-    assert translator.counts.flagged_guesses == 0
+    assert translator.counts.flagged_interims == 0
 
 
 async def test_a_completion_that_is_flagged_marks_the_final() -> None:
@@ -65,7 +65,7 @@ async def test_a_completion_that_is_flagged_marks_the_final() -> None:
 
     options = replace(
         JUDGED,
-        policy=lambda decode: Append(decode, guesses_that_agree=1, hold=0, guard=None),
+        policy=lambda decode: Append(decode, agreeing_interims=1, hold=0, guard=None),
     )
     client = Forced(drafts=True)
     translator = live(client, ["de"], options)
@@ -105,7 +105,7 @@ async def test_a_sentence_that_silence_repeats_is_shown_twice() -> None:
     assert len(client.calls) == 4
 
 
-async def test_what_begins_to_repeat_is_not_guessed() -> None:
+async def test_what_begins_to_repeat_has_no_interim() -> None:
     client = ScriptedClient()
     thanks = "Thank you for watching."
     again = texts("again", "Thank you", "Thank you for", thanks)

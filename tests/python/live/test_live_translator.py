@@ -78,7 +78,7 @@ def test_every_final_comes_once_and_what_is_committed_stays(
 
 
 async def test_append_asks_what_words_look_at() -> None:
-    """Guesses do where the model tells; what looks at the last two words of the source waits."""
+    """Interims do where the model tells; what looks at the last two words of the source waits."""
     steps = ["a", "a b", "a b c", "a b c d", "a b c d e", "a b c d e f"]
     for aligns, shown in ((True, {"A B", "A B C"}), (False, set())):
         client = ScriptedClient(aligns=aligns)
@@ -89,7 +89,7 @@ async def test_append_asks_what_words_look_at() -> None:
             for text in steps[:-1]:
                 before = len(client.calls)
                 await translator.push(SegmentUpdate("1", text))
-                while len(client.calls) == before:  # noqa: ASYNC110 - each guess is made
+                while len(client.calls) == before:  # noqa: ASYNC110 - each interim is made
                     await asyncio.sleep(0)
             captions = await collect(translator, [SegmentUpdate("1", steps[-1], final=True)])
         asked = ["return_alignments" in options for *_, options in client.calls]
@@ -138,9 +138,9 @@ async def test_a_revision_supersedes_what_runs_but_not_twice_in_a_row() -> None:
     assert translator.counts.superseded == 1
 
 
-async def test_a_final_is_free_and_has_the_callers_search_and_a_guess_is_greedy() -> None:
+async def test_a_final_is_free_and_has_the_callers_search_and_an_interim_is_greedy() -> None:
     client = ScriptedClient()
-    forced = partial(Append, guesses_that_agree=2, hold=2, forces=True)
+    forced = partial(Append, agreeing_interims=2, hold=2, forces=True)
     options = replace(AT_ONCE, policy=forced)
     translator = LiveTranslator(
         client,
@@ -158,10 +158,10 @@ async def test_a_final_is_free_and_has_the_callers_search_and_a_guess_is_greedy(
                 await asyncio.sleep(0)
 
     captions = [caption async for caption in translator.run(one_by_one())]
-    *guesses, final, completion = client.calls
-    assert [options["beam_size"] for *_, options in guesses] == [1, 1, 1]
-    assert [options["prefix"] for *_, options in guesses[:2]] == [(), ()]
-    assert guesses[2][2]["prefix"]  # what was committed is forced in a guess
+    *interims, final, completion = client.calls
+    assert [options["beam_size"] for *_, options in interims] == [1, 1, 1]
+    assert [options["prefix"] for *_, options in interims[:2]] == [(), ()]
+    assert interims[2][2]["prefix"]  # what was committed is forced in an interim
     assert final[2] == {"supersede": "k/1", "source": None, "length_penalty": 0.5, "prefix": ()}
     assert completion[2]["prefix"]
     assert captions[-1].transcript == "X B C D E F"
@@ -182,7 +182,7 @@ async def test_what_viewers_have_seen_is_completed(
 ) -> None:
     """By the model, which leans towards the final; where it cannot, by the final's own end."""
     client = ScriptedClient([None, None, failure], drafts=drafts, takes_text=takes_text)
-    at_once = partial(Append, guesses_that_agree=1, guard=None, hold=0)
+    at_once = partial(Append, agreeing_interims=1, guard=None, hold=0)
     translator = live(client, options=replace(AT_ONCE, policy=at_once))
 
     async def one_by_one():  # noqa: ANN202
@@ -208,7 +208,7 @@ async def test_a_word_that_viewers_have_seen_gets_no_other_end() -> None:
                 text = "conite."
             return await super().translate(text, **options)
 
-    at_once = partial(Append, guesses_that_agree=1, guard=None, hold=0)
+    at_once = partial(Append, agreeing_interims=1, guard=None, hold=0)
     translator = live(Sticks(), options=replace(AT_ONCE, policy=at_once))
     async with translator:
         await translator.push(SegmentUpdate("1", "con"))
@@ -228,7 +228,7 @@ async def one_by_one() -> AsyncIterator[SegmentUpdate]:
 
 
 @pytest.mark.parametrize(
-    ("drafts", "decoding", "guess", "final"),
+    ("drafts", "decoding", "interim", "final"),
     [
         (True, {}, True, False),  # the final's search is the model's own
         (True, {"beam_size": 1}, True, True),
@@ -238,7 +238,7 @@ async def one_by_one() -> AsyncIterator[SegmentUpdate]:
     ],
 )
 async def test_the_answer_before_is_the_draft_of_the_next(
-    drafts: bool, decoding: dict[str, Any], guess: bool, final: bool
+    drafts: bool, decoding: dict[str, Any], interim: bool, final: bool
 ) -> None:
     client = ScriptedClient()
     options = replace(AT_ONCE, drafts=drafts)
@@ -247,7 +247,7 @@ async def test_the_answer_before_is_the_draft_of_the_next(
     [_ async for _ in translator.run(one_by_one())]
     first, second, last = (options.get("draft") for *_, options in client.calls)
     assert first is None
-    assert second == (tuple(map(ord, "A B")) if guess else None)
+    assert second == (tuple(map(ord, "A B")) if interim else None)
     assert last == (tuple(map(ord, "A B C")) if final else None)
 
 
@@ -255,7 +255,7 @@ async def test_the_answer_before_is_the_draft_of_the_next(
     ("drafts", "decoding", "bias"),
     [(True, {}, 0.2), (False, {}, None), (True, {"sampling_topk": 3}, None)],
 )
-async def test_a_steady_guess_leans_towards_the_one_before_and_a_final_does_not(
+async def test_a_steady_interim_is_biased_towards_the_one_before_and_a_final_does_not(
     drafts: bool, decoding: dict[str, Any], bias: float | None
 ) -> None:
     client = ScriptedClient(drafts=True)
@@ -375,7 +375,7 @@ async def test_segments_without_an_end_end_with_the_input() -> None:
     assert [(c.final, c.transcript) for c in captions][-1] == (True, "A B")
 
 
-async def test_a_guess_waits_for_new_words_and_for_its_time() -> None:
+async def test_an_interim_waits_for_new_words_and_for_its_time() -> None:
     client = ScriptedClient()
     options = LiveOptions(min_words=3, min_interval_ms=0, source="newest")
     steps = ["a", "a b", "a b c", "a b c d", "a b c d e", "a b c d e f"]
@@ -398,7 +398,7 @@ async def test_a_guess_waits_for_new_words_and_for_its_time() -> None:
 
 async def test_a_policy_that_fails_ends_the_captions_with_its_error() -> None:
     class Broken:
-        guesses, appends = True, False
+        has_interims, appends = True, False
 
         def draft(self) -> None:
             raise ZeroDivisionError("mine")

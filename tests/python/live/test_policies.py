@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies and the words they settle by: for any guesses, committed text never changes."""
+"""Policies and the words they settle by: for any interims, committed text never changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ct2_triton.live.policies import (
     Append,
     Draft,
     FinalOnly,
-    Guess,
+    Interim,
     Policy,
     Shown,
     tokens_of_start,
@@ -50,14 +50,14 @@ def join_tokens(tokens: tuple[str, ...] | list[str]) -> str:
 
 def _forced(policy: Append) -> str:
     """What a final that begins otherwise is forced to begin with."""
-    draft = policy.completion(Guess("~"))
+    draft = policy.completion(Interim("~"))
     return decode(draft.start).rstrip() if draft else ""
 
 
 POLICIES: dict[str, Callable[[], Policy]] = {
     "final": FinalOnly,
     "agreement": Agreement,
-    "agreement of 3, 2 held": lambda: Agreement(guesses_that_agree=3, hold=2),
+    "agreement of 3, 2 held": lambda: Agreement(agreeing_interims=3, hold=2),
     "tail": lambda: Agreement(tail_mask=0),
     "masked tail": lambda: Agreement(hold=1, tail_mask=2, bias=0.4),
     "append": lambda: Append(decode),
@@ -73,7 +73,7 @@ def test_committed_text_never_changes(name: str, texts: list[str]) -> None:
     policy, committed = POLICIES[name](), ""
     for text in texts:
         tokens = word_tokens(text) if "words" in name else tuple(map(ord, text))
-        shown = policy.take(Guess(text, tokens))
+        shown = policy.take(Interim(text, tokens))
         assert shown.committed.startswith(committed)
         committed = shown.committed
 
@@ -82,7 +82,7 @@ def test_committed_text_never_changes(name: str, texts: list[str]) -> None:
 def test_append_shows_no_tail_and_forces_what_it_has_committed(texts: list[str]) -> None:
     policy = Append(decode)
     for text in texts:
-        shown = policy.take(Guess(text, tuple(map(ord, text))))
+        shown = policy.take(Interim(text, tuple(map(ord, text))))
         assert shown.tail == ""
         assert _forced(policy) == shown.committed
         assert policy.draft().start == ()
@@ -96,30 +96,30 @@ def test_words_joined_give_the_text_again(text: str) -> None:
     assert common_words(words, words) == len(words)
 
 
-def test_two_guesses_settle_what_they_agree_on() -> None:
+def test_two_interims_settle_what_they_agree_on() -> None:
     policy = Agreement()
-    assert policy.take(Guess("Der Hund lief")).committed == ""
-    assert policy.take(Guess("Der Hund läuft schnell")).committed == "Der Hund"
-    assert policy.take(Guess("Die Hunde laufen")).committed == "Der Hund"
-    assert policy.take(Guess("Der Hund läuft weg")).committed == "Der Hund"
-    assert policy.take(Guess("Der Hund läuft weg.")).committed == "Der Hund läuft"
+    assert policy.take(Interim("Der Hund lief")).committed == ""
+    assert policy.take(Interim("Der Hund läuft schnell")).committed == "Der Hund"
+    assert policy.take(Interim("Die Hunde laufen")).committed == "Der Hund"
+    assert policy.take(Interim("Der Hund läuft weg")).committed == "Der Hund"
+    assert policy.take(Interim("Der Hund läuft weg.")).committed == "Der Hund läuft"
 
 
 def test_words_are_held_and_the_tail_is_masked() -> None:
     policy = Agreement(hold=1, tail_mask=2)
-    first = policy.take(Guess("eins zwei drei vier fünf"))
+    first = policy.take(Interim("eins zwei drei vier fünf"))
     assert (first.committed, first.tail) == ("", "eins zwei drei")
-    second = policy.take(Guess("eins zwei drei vier fünf sechs"))
+    second = policy.take(Interim("eins zwei drei vier fünf sechs"))
     assert (second.committed, second.tail) == ("eins zwei drei vier", "")
-    # A guess that says something else has no tail that fits what is committed.
-    assert policy.take(Guess("uno due tre quattro cinque")).tail == ""
+    # An interim that says something else has no tail that fits what is committed.
+    assert policy.take(Interim("uno due tre quattro cinque")).tail == ""
 
 
 @given(TEXTS, st.integers(0, 5))
-def test_of_no_guess_masked_words_are_shown(texts: list[str], mask: int) -> None:
+def test_of_no_interim_masked_words_are_shown(texts: list[str], mask: int) -> None:
     policy = Agreement(tail_mask=mask)
     for text in texts:
-        shown = policy.take(Guess(text))
+        shown = policy.take(Interim(text))
         if shown.tail:
             words = len(split_words(shown.committed + shown.tail))
             assert words <= len(split_words(text)) - mask
@@ -128,23 +128,23 @@ def test_of_no_guess_masked_words_are_shown(texts: list[str], mask: int) -> None
 @pytest.mark.parametrize(("mask", "tail"), [(0, "a b c d e f g"), (6, "a"), (1000, "")])
 def test_mode_steady_shows_a_masked_tail(mask: int, tail: str) -> None:
     options = LiveOptions(mask_words=mask)
-    assert options.make_policy(decode).take(Guess("a b c d e f g")) == Shown("", tail)
-    short = options.make_policy(decode).take(Guess("a b c"))
+    assert options.make_policy(decode).take(Interim("a b c d e f g")) == Shown("", tail)
+    short = options.make_policy(decode).take(Interim("a b c"))
     assert short.tail == ("" if mask else "a b c")
     assert LiveOptions().mask_words == 6
 
 
-def test_a_biased_guess_leans_towards_the_one_before() -> None:
+def test_a_biased_interim_is_biased_towards_the_one_before() -> None:
     policy = Agreement(bias=0.4)
     assert policy.draft().start == ()
-    policy.take(Guess("ab", (97, 98)))
+    policy.take(Interim("ab", (97, 98)))
     assert policy.draft() == Draft((), (97, 98), 0.4)
 
 
 def test_chinese_settles_by_the_letter() -> None:
     policy = Agreement()
-    policy.take(Guess("今天天气好"))
-    assert policy.take(Guess("今天天气很好")).committed == "今天天气"
+    policy.take(Interim("今天天气好"))
+    assert policy.take(Interim("今天天气很好")).committed == "今天天气"
 
 
 def test_ids_of_the_start_end_where_a_token_ends() -> None:
@@ -182,17 +182,17 @@ def test_the_stable_part_is_never_longer_than_the_recognizer_says(
 
 
 def test_append_commits_what_does_not_look_at_the_end() -> None:
-    """Of what two guesses agree on: whole words, up to the first that looks at the last two."""
+    """Of what two interims agree on: whole words, up to the first that looks at the last two."""
     text = "Der Hund lief weg"
     ids = tuple(map(ord, text))
 
-    def committed(*words_behind: int, guard: int | None = 2) -> str:
-        policy = Append(decode, guesses_that_agree=2, hold=3, guard=guard)
+    def committed(*words_after: int, guard: int | None = 2) -> str:
+        policy = Append(decode, agreeing_interims=2, hold=3, guard=guard)
         letters = [
-            left for word, left in zip(split_words(text), words_behind, strict=True) for _ in word
+            left for word, left in zip(split_words(text), words_after, strict=True) for _ in word
         ]
         for _ in range(2):
-            shown = policy.take(Guess(text, ids, tuple(letters)))
+            shown = policy.take(Interim(text, ids, tuple(letters)))
         assert _forced(policy) == shown.committed
         return shown.committed
 
@@ -204,8 +204,8 @@ def test_append_commits_what_does_not_look_at_the_end() -> None:
     assert committed(5, 4, 2, 1, guard=None) == "Der"  # three words are held
 
 
-def test_append_goes_on_where_a_guess_fits_what_viewers_have_seen() -> None:
-    policy = Append(decode, guesses_that_agree=2, guard=None, hold=1)
+def test_append_goes_on_where_an_interim_fits_what_viewers_have_seen() -> None:
+    policy = Append(decode, agreeing_interims=2, guard=None, hold=1)
     shown = ""
     for text, wanted in (
         ("Der Zug von Rom ist spät", ""),
@@ -216,10 +216,10 @@ def test_append_goes_on_where_a_guess_fits_what_viewers_have_seen() -> None:
         ("Der Zug aus Rom hat heute viel Verspätung.", "Der Zug von Rom hat"),
         ("Der Zug aus Rom hat heute viel Verspätung.", "Der Zug von Rom hat heute"),
     ):
-        shown = policy.take(Guess(text, tuple(map(ord, text)))).committed
+        shown = policy.take(Interim(text, tuple(map(ord, text)))).committed
         assert shown == wanted
     final = "Der Zug aus Rom hat heute viel Verspätung."
-    draft = policy.completion(Guess(final, tuple(map(ord, final))))
+    draft = policy.completion(Interim(final, tuple(map(ord, final))))
     assert draft
     assert (decode(draft.start), decode(draft.rest)) == (shown, " viel Verspätung.")
 
@@ -230,24 +230,24 @@ def test_a_text_of_thousands_of_words_is_not_compared_word_by_word() -> None:
 
 
 def test_append_commits_whole_words_alone() -> None:
-    policy = Append(decode, guesses_that_agree=1)
+    policy = Append(decode, agreeing_interims=1)
     text = "Wir fahren"
-    behind = tuple(0 if i == 7 else 5 for i in range(len(text)))  # in the middle of a word
-    assert policy.take(Guess(text, tuple(map(ord, text)), behind)).committed == "Wir"
+    after = tuple(0 if i == 7 else 5 for i in range(len(text)))  # in the middle of a word
+    assert policy.take(Interim(text, tuple(map(ord, text)), after)).committed == "Wir"
 
 
 def test_the_end_of_what_was_shown_leans_towards_the_end_of_the_final() -> None:
-    policy = Append(decode, guesses_that_agree=1, guard=None, hold=0)
+    policy = Append(decode, agreeing_interims=1, guard=None, hold=0)
     shown = "Was für ein Tag"
-    policy.take(Guess(shown, tuple(map(ord, shown))))
+    policy.take(Interim(shown, tuple(map(ord, shown))))
     final = "Wie warm ein Tag wird, fragt er."
-    draft = policy.completion(Guess(final, tuple(map(ord, final))))
+    draft = policy.completion(Interim(final, tuple(map(ord, final))))
     assert draft
     assert decode(draft.start) == shown
     assert decode(draft.rest) == " wird, fragt er."
     assert 0 < draft.bias < 1
-    assert policy.completion(Guess(f"{shown}, sagt er.", (1,))) is not None  # "Tag," is longer
-    assert policy.completion(Guess(f"{shown} wird.", (1,))) is None
+    assert policy.completion(Interim(f"{shown}, sagt er.", (1,))) is not None  # "Tag," is longer
+    assert policy.completion(Interim(f"{shown} wird.", (1,))) is None
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_the_end_of_what_was_shown_leans_towards_the_end_of_the_final() -> None:
         ("Un gran aplauso para", "¡Un gran aplauso para Kim!", "Un gran aplauso para Kim!"),
         ("今天天", "昨天天气好", "今天天气好"),
         ("eins zwei drei", "vier", "eins zwei drei"),
-        # A word in common far behind is no reason to leave out what stands in front of it.
+        # A common word much later is no reason to leave out the words before it.
         ("Der Zug von Rom ist", "Der Zug aus Rom hat Verspätung, nehmen Sie den von Gleis 3.",
          "Der Zug von Rom ist Verspätung, nehmen Sie den von Gleis 3."),
         ("eins", "", "eins"),
@@ -279,8 +279,8 @@ def test_what_was_shown_stays_whole_and_a_final_that_begins_so_is_taken(a: str, 
 
 @given(texts=TEXTS, left=st.lists(st.integers(0, 4), min_size=150, max_size=150))
 def test_what_is_appended_stays_whatever_words_look_at(texts: list[str], left: list[int]) -> None:
-    policy, committed = Append(decode, guesses_that_agree=1), ""
+    policy, committed = Append(decode, agreeing_interims=1), ""
     for text in texts:
-        shown = policy.take(Guess(text, tuple(map(ord, text)), tuple(left[: len(text)])))
+        shown = policy.take(Interim(text, tuple(map(ord, text)), tuple(left[: len(text)])))
         assert shown.committed.startswith(committed)
         committed = shown.committed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live captions through a real server: finals are the model's own, whatever was guessed before."""
+"""Live captions through a real server: finals are the model's own, whatever was shown before."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ async def test_words_are_committed_while_more_are_said(either_client: Translatio
                     wait_until, lambda before=before: live.counts.requests > before, limit_s=2.0
                 )
 
-    *guesses, last = [caption async for caption in live.run(one_by_one())]
-    assert any(guess.committed for guess in guesses)
-    assert last.committed.startswith(guesses[-1].committed)
+    *interims, last = [caption async for caption in live.run(one_by_one())]
+    assert any(interim.committed for interim in interims)
+    assert last.committed.startswith(interims[-1].committed)
 
 
 async def test_running_text_is_translated_sentence_by_sentence(client: TranslationClient) -> None:
@@ -179,7 +179,7 @@ def test_the_synchronous_twin(demo_server: TritonServer, demo_model: PreparedMod
 async def test_a_server_that_is_killed_loses_no_final(
     make_server: MakeServer, demo_model: PreparedModel
 ) -> None:
-    """Killed with finals and guesses under way; others are spoken while there is none."""
+    """Killed with finals and interims under way; others are spoken while there is none."""
     repository = demo_model.directory.parent
     first = make_server(repository)
     captions: list[Caption] = []
