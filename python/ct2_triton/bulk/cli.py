@@ -194,11 +194,14 @@ def _translate(blocks: Sequence[Block], task: Task) -> None:
     with cluster(task.args.ray_address, task.args.workers):
         for row in translate(missing, task, task.args.workers):
             shown.add(row["count"])
-    shown.finish()
+        shown.finish()
 
 
 class _Shown:
-    """Progress and rate: a line that changes on a terminal, else one every half minute."""
+    """Progress and rate: a line that changes on a terminal, else one every half minute.
+
+    The last one is logged by `finish`.
+    """
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -209,7 +212,7 @@ class _Shown:
         self._progress.done += lines
         if self._is_terminal:
             print(f"\r{self} ", end="", file=sys.stderr, flush=True)
-        elif time.monotonic() > self._next_s:
+        elif self._progress.done < self._progress.total and time.monotonic() > self._next_s:
             self._next_s = time.monotonic() + _LOG_EVERY_S
             _LOG.info("%s", self)
 
