@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ct2_triton import cli
 from ct2_triton.bench.figures import figures
 from ct2_triton.bench.record import Run
 from support.commands import run
@@ -26,7 +27,7 @@ def bench(arguments: Sequence[str | Path], folder: Path) -> subprocess.Completed
 def test_a_comparison_from_the_model_to_the_report(tmp_path: Path) -> None:
     scenarios = ("single:1", "single:16", "streams:4", "poisson:40")
     contenders = ("ct2-triton-int8", "ctranslate2-int8")
-    options = ["--minutes", "0.05", "--rounds", "2", "--output", "out"]
+    options = ["--minutes", "0.01", "--rounds", "2", "--output", "out"]
     options += [text for name in scenarios for text in ("--scenario", name)]
     options += [text for name in contenders for text in ("--contender", name)]
     result = bench(options, tmp_path)
@@ -104,11 +105,15 @@ def test_a_shape_is_made_and_its_sentences_end(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(
-    tmp_path: Path, options: list[str], message: str
+    tmp_path: Path,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    result = bench(options, tmp_path)
-    assert result.returncode == 1
-    (line,) = result.stderr.strip().splitlines()
+    monkeypatch.chdir(tmp_path)
+    assert cli.bench(options) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("ct2-bench: ")
     assert message in line
     assert list(tmp_path.iterdir()) == []

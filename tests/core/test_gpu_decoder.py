@@ -244,6 +244,7 @@ def test_several_tokens_of_a_row_in_a_step(truth: GpuTruth, decoder: Any) -> Non
         ({"forbidden": "answer"}, {"suppress_sequences": "answer"}),
         ({"penalty": 0.5, "min_length": 4}, {"repetition_penalty": 0.5, "min_decoding_length": 4}),
     ],
+    ids=["penalty", "shortest", "forbidden", "two-rules"],
 )
 def test_rules_are_ctranslate2s(
     rules: dict[str, Any], options: dict[str, Any], truth: GpuTruth, decoder: Any

@@ -20,7 +20,6 @@ from support.fewer import fewer
 BEAMS = {"beam_size": 4, "max_decoding_length": 24, "return_scores": True, "num_hypotheses": 4}
 MANY_ENDS = list(range(4, 700))
 SCORE = 2e-5
-ROWS = 24
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +102,11 @@ RULES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.parametrize("rows", [6, 24], ids=["few", "many"])
 @pytest.mark.parametrize("options", RULES, ids=lambda options: str(options)[-70:])
-def test_rule(loop: Any, truth: EngineTruth, options: dict[str, Any]) -> None:
+def test_rule(loop: Any, truth: EngineTruth, options: dict[str, Any], rows: int) -> None:
     options = {**BEAMS, **options}
-    sources, prefixes = ragged_rows(truth, fewer(ROWS), seed=5)
+    sources, prefixes = ragged_rows(truth, fewer(rows), seed=5)
     for source, prefix in zip(sources, prefixes, strict=True):
         for forced in (prefix, [*prefix, *source[1:4], *source[1:3]], [END, *prefix, END], []):
             assert found(loop, source, forced, options) == expected(truth, source, forced, options)

@@ -25,6 +25,8 @@ KINDS = [
 ]  # fmt: skip
 # Of rows; random models have no clear favourite, so that the last bits of a sum decide often.
 INT8_DIFFERENCES = 0.03
+# Random rows of a test; `make test-long` repeats it with many.
+FEW_OR_MANY = ["few", "many"]
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +38,29 @@ def test_every_kind_is_tested(models: dict[str, Path]) -> None:
     assert sorted(models) == sorted(KINDS)
 
 
+@pytest.mark.parametrize("rows", [100, 360], ids=FEW_OR_MANY)  # many: 5,040 over all kinds
 @pytest.mark.parametrize("kind", KINDS)
-def test_float32_answers_are_those_of_the_row_alone(models: dict[str, Path], kind: str) -> None:
+def test_float32_answers_are_those_of_the_row_alone(
+    models: dict[str, Path], kind: str, rows: int
+) -> None:
     model = loop_matrix.MatrixModel(kind, models[kind], "float32")
 
-    tally = loop_matrix.run(model, fewer(360), seed=11)  # 5,040 rows over all kinds
+    tally = loop_matrix.run(model, fewer(rows), seed=11)
 
     assert tally.different == []
     assert tally.ties <= 1
     assert tally.score_error < 1e-4
 
 
+@pytest.mark.parametrize("rows", [50, 150], ids=FEW_OR_MANY)
 @pytest.mark.parametrize("kind", KINDS)
-def test_float32_beams_are_those_of_the_row_alone(models: dict[str, Path], kind: str) -> None:
+def test_float32_beams_are_those_of_the_row_alone(
+    models: dict[str, Path], kind: str, rows: int
+) -> None:
     """All hypotheses and their scores, beside greedy rows."""
     model = loop_matrix.MatrixModel(kind, models[kind], "float32", beams=0.8)
 
-    tally = loop_matrix.run(model, fewer(150), seed=16)
+    tally = loop_matrix.run(model, fewer(rows), seed=16)
 
     assert tally.different == []
     assert tally.ties <= 1
@@ -72,27 +80,29 @@ def test_int8_answers_are_mostly_those_of_the_row_alone(
     assert tally.score_error < 0.05
 
 
+@pytest.mark.parametrize("rows", [40, 100], ids=FEW_OR_MANY)
 @pytest.mark.parametrize("compute_type", ["float32", "int8"])
 @pytest.mark.parametrize("kind", ["m2m100", "marian", "t5", "vocabulary-map"])
 def test_answers_do_not_depend_on_the_company(
-    models: dict[str, Path], kind: str, compute_type: str
+    models: dict[str, Path], kind: str, compute_type: str, rows: int
 ) -> None:
     model = loop_matrix.MatrixModel(kind, models[kind], compute_type, beams=0.3)
 
-    assert loop_matrix.composition(model, fewer(100), seed=13) == 0
+    assert loop_matrix.composition(model, fewer(rows), seed=13) == 0
 
 
+@pytest.mark.parametrize("rows", [40, 100], ids=FEW_OR_MANY)
 @pytest.mark.parametrize("compute_type", ["float32", "int8"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_with_drafts_are_those_without(
-    models: dict[str, Path], kind: str, compute_type: str
+    models: dict[str, Path], kind: str, compute_type: str, rows: int
 ) -> None:
     model = loop_matrix.MatrixModel(kind, models[kind], compute_type, beams=0.1)
 
-    found = loop_matrix.drafted(model, fewer(100), seed=17)
+    found = loop_matrix.drafted(model, fewer(rows), seed=17)
 
     assert found.different == 0
-    assert found.kept > fewer(100)
+    assert found.kept > fewer(rows)
     assert found.score_error < 1e-4
 
 

@@ -100,12 +100,13 @@ def test_an_encoding_does_not_depend_on_its_company(
     assert loop_matrix.composition(model, fewer(120), seed=23) == 0
 
 
-def test_our_encoder_answers_as_ctranslate2() -> None:
-    """On a trained model: 300 rows, each against CTranslate2 on the row alone."""
+@pytest.mark.parametrize("rows", [60, 300], ids=["few", "many"])
+def test_our_encoder_answers_as_ctranslate2(rows: int) -> None:
+    """On a trained model: each row against CTranslate2 on the row alone."""
     model = loop_matrix.MatrixModel("demo", DEMO, "int8")
-    tally = loop_matrix.run(model, 300, seed=24)
-    assert len(tally.different) <= 3
-    assert tally.tokens > 2000
+    tally = loop_matrix.run(model, rows, seed=24)
+    assert len(tally.different) <= rows / 50
+    assert tally.tokens > 6 * rows
 
 
 HUGE = """

@@ -3,33 +3,50 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
 from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+import ct2_triton
+from ct2_triton import engine_library
 from ct2_triton.prepare.options import PrepareOptions
 from ct2_triton.prepare.pipeline import prepare
+from ct2_triton.prepared_model import PreparedModel
+from support.checkout import ROOT
+from support.made_once import made_once
 from support.tiny import tiny_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from ct2_triton.prepared_model import PreparedModel
     from support.tiny import TinyOptions
+
+_CACHE = ROOT / "build" / "prepared-models"
+# Options that name files, or need what is in the repository already: each call prepares anew.
+_ANEW = {"as_version", "force", "quality_texts", "shortlist"}
+# Variables that choose how the core computes, and so what a proof says.
+_VARIABLES = ("CT2_TRITON_KERNELS", "CT2_USE_MKL", "DNNL_MAX_CPU_ISA")
 
 
 @contextmanager
 def proofs_of(tokens: int) -> Iterator[None]:
-    """Lets proofs compare so many tokens of each sentence, and not 32.
+    """Lets proofs compare so many tokens of each sentence, and not 32 or 24.
 
     The proof is most of the work of preparing a tiny model; where it is not the subject, few do.
     """
+    from ct2_triton.prepare import loop_proof
     from ct2_triton.prepare.verification import own_search, proof
 
     with ExitStack() as stack:
         for module in (own_search, proof):
             stack.enter_context(patch.object(module, "_MAX_OUTPUT_TOKENS", tokens))
+        few = {**loop_proof._GREEDY, "max_decoding_length": min(tokens, 24)}
+        stack.enter_context(patch.object(loop_proof, "_GREEDY", few))
         yield
 
 
@@ -42,10 +59,34 @@ def prepare_tiny(
 ) -> PreparedModel:
     """Prepares the tiny checkpoint of a family in float32, with a short proof.
 
-    `options` are PrepareOptions's.
+    `options` are PrepareOptions's. Equal preparations are made once, kept in build/ and copied,
+    unless an option names a file or what is in the repository counts.
     """
     given = {"quantization": "float32", "instance_kind": "cpu", "placeholders": False}
     options = given | options
     checkpoint = tiny_checkpoint(family, tiny)
-    with proofs_of(4):
-        return prepare(PrepareOptions(str(checkpoint), repository, name, **options))
+
+    def make(folder: Path) -> PreparedModel:
+        with proofs_of(4):
+            return prepare(PrepareOptions(str(checkpoint), folder, name, **options))
+
+    if _ANEW & options.keys() or (repository / name).exists():
+        return make(repository)
+    key = hashlib.sha256(repr((checkpoint.name, name, sorted(options.items()))).encode())
+    key.update(_preparing())
+    made = made_once(_CACHE / f"{family}-{key.hexdigest()[:16]}", make)
+    shutil.copytree(made, repository, dirs_exist_ok=True)
+    return PreparedModel.read(repository / name)
+
+
+@cache
+def _preparing() -> bytes:
+    """A digest of what prepares: the package, its core, and the variables that the core obeys."""
+    digest = hashlib.sha256(repr([os.environ.get(name) for name in _VARIABLES]).encode())
+    for source in sorted(Path(ct2_triton.__file__).parent.rglob("*.py")):
+        digest.update(source.read_bytes())
+    try:
+        digest.update(engine_library._find_core().read_bytes())
+    except ImportError:
+        digest.update(b"no core")
+    return digest.digest()

@@ -9,6 +9,10 @@ import re
 LONGEST_S = 3600
 
 _CALLS = "the loop's half is in `make test`; that rows run as calls is not the subject"
+_WIDE = "takes minutes; `make test` has the narrow shape, in int8"
+_MANY = "the same with many more random rows"
+_COMPILES = "compiles a program, and counts or breaks what it does"
+_EMULATED = "the emulated GPU is slow; `make test` runs it with other models or options"
 _PINGS = "waits for gRPC's own clocks; the shorter tests of silence are in `make test`"
 
 # Folders and files of tests/, single tests, and in brackets one value of a parameter. Each error
@@ -16,11 +20,44 @@ _PINGS = "waits for gRPC's own clocks; the shorter tests of silence are in `make
 LONG = {
     "bench/test_baselines.py": "the servers that this one is compared with",
     "bench/test_command.py::test_a_shape_is_made_and_its_sentences_end": "a model of real size",
+    "bench/test_shapes.py::test_a_prepared_shape_copies[float32]": _WIDE,
+    "bench/test_shapes.py::test_a_prepared_shape_copies[wide]": _WIDE,
+    "bench/test_shapes.py::test_generate_copies[wide]": _WIDE,
     "bench/test_gpu_check.py"
     "::test_a_step_that_fails_is_named_and_the_others_go_on": "all steps of a check of GPUs",
     "bench/test_gpu_check.py"
     "::test_the_short_check_on_a_processor_passes_and_writes_its_report": "the same",
+    **{
+        f"core/test_gpu_decoder.py::test_{name}": _EMULATED
+        for name in (
+            "a_row_has_the_same_bits_alone_and_in_company[bfloat16]",
+            "no_order_of_threads_changes_anything[3]",
+            "rules_are_ctranslate2s[two-rules]",
+        )
+    },
     "core/test_gpu_faults.py": "builds the kernels once for each fault",
+    **{
+        f"core/test_gpu_loop.py::test_{name}": _EMULATED
+        for name in (
+            "alignments_and_replaced_tokens_are_ctranslate2s[nllb]",
+            "alignments_and_replaced_tokens_are_ctranslate2s[t5]",
+            "beams_alternatives_and_biased_searches_are_ctranslate2s[marian]",
+            "drafts_change_no_answer[marian]",
+            "drafts_change_no_answer[t5]",
+            "draws_that_take_turns_beside_a_light_row_come_to_their_ends",
+            "float32_answers_are_those_of_the_row_alone[marian]",
+            "float32_answers_are_those_of_the_row_alone[nllb]",
+            "int8_weights_give_ctranslate2s_tokens_or_differ_where_two_are_near[float32]",
+            "penalties_of_alternatives_leave_out_the_forced_tokens[2]",
+        )
+    },
+    "core/test_hand_over.py": _COMPILES,
+    "core/test_loop_beams.py::test_rule[many]": _MANY,
+    "core/test_loop_matrix.py[many]": _MANY,
+    "core/test_out_of_memory.py": _COMPILES,
+    "core/test_packed_layers.py::test_our_encoder_answers_as_ctranslate2[many]": _MANY,
+    "core/test_queue_costs.py": _COMPILES,
+    "core/test_tokenizations.py": _COMPILES,
     "core/test_calls.py"
     "::test_rows_that_wait_while_the_model_leaves_have_it_come_back": "waits ten seconds",
     "deploy/test_containers.py": "builds the image",
