@@ -85,6 +85,15 @@ def server(server_repository: Path) -> Iterator[TritonServer]:
         )
 
 
+@pytest.fixture(scope="session", autouse=True)
+def loop_proofs() -> Iterator[None]:
+    """Most tests that prepare a model prepare the demo: its loops are proved once."""
+    from support.prepared import loops_proved_once
+
+    with loops_proved_once():
+        yield
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options: a share of the cases, and the kernels that must be among those tested."""
     parser.addoption(

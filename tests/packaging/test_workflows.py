@@ -25,6 +25,7 @@ NOT_HERE = {
     "apt-get": "its job runs in a container of its own: tests/packaging/test_empty_machine.py",
     "cibuildwheel": "it starts Docker",
     "gh release": "it publishes",
+    "mkdocs build": "tests/docs/test_site.py builds the site, as strictly",
     "pip install": "here it is installed: see the test of what other lines name",
     "tools/build_dist.sh": "tests/packaging/test_release.py runs it",
     "twine check": "the same",

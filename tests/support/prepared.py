@@ -8,6 +8,7 @@ import os
 import shutil
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -23,6 +24,7 @@ from support.tiny import tiny_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from support.tiny import TinyOptions
 
@@ -50,6 +52,31 @@ def proofs_of(tokens: int) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def loops_proved_once() -> Iterator[None]:
+    """Lets this process prove the loops of a model once, whatever repository it is prepared in.
+
+    A proof's id is that of the files, the compute type and the build of the core.
+    """
+    from ct2_triton.prepare import loop_proof
+
+    prove = loop_proof._proof
+    proofs: dict[tuple[str, int], dict[str, Any]] = {}
+
+    def once(core: ModuleType, model: Path, compute_type: str) -> dict[str, Any]:
+        tokens = loop_proof._GREEDY["max_decoding_length"]
+        try:
+            key = core.proof_id(str(model), compute_type), tokens
+        except core.Error:
+            return prove(core, model, compute_type)
+        if key not in proofs:
+            proofs[key] = prove(core, model, compute_type)
+        return dict(proofs[key])
+
+    with patch.object(loop_proof, "_proof", once):
+        yield
+
+
 def prepare_tiny(
     family: str,
     repository: Path,
@@ -65,24 +92,36 @@ def prepare_tiny(
     given = {"quantization": "float32", "instance_kind": "cpu", "placeholders": False}
     options = given | options
     checkpoint = tiny_checkpoint(family, tiny)
-
-    def make(folder: Path) -> PreparedModel:
-        with proofs_of(4):
-            return prepare(PrepareOptions(str(checkpoint), folder, name, **options))
-
     if _ANEW & options.keys() or (repository / name).exists():
-        return make(repository)
-    key = hashlib.sha256(repr((checkpoint.name, name, sorted(options.items()))).encode())
-    key.update(_preparing())
-    made = made_once(_CACHE / f"{family}-{key.hexdigest()[:16]}", make)
-    shutil.copytree(made, repository, dirs_exist_ok=True)
+        with proofs_of(4):
+            return prepare(PrepareOptions(str(checkpoint), repository, name, **options))
+    made = prepared_once(checkpoint, name, 4, **options)
+    shutil.copytree(made.directory.parent, repository, dirs_exist_ok=True)
     return PreparedModel.read(repository / name)
+
+
+def prepared_once(checkpoint: Path, name: str, tokens: int, **options: Any) -> PreparedModel:
+    """Prepares a tiny checkpoint, with proofs of so many tokens, unless the same was done before.
+
+    The model is the only one of its repository, in build/. Read it, do not change it.
+    """
+    key = hashlib.sha256(repr((checkpoint.name, name, tokens, sorted(options.items()))).encode())
+    key.update(_preparing())
+
+    def make(folder: Path) -> None:
+        with proofs_of(tokens):
+            prepare(PrepareOptions(str(checkpoint), folder, name, **options))
+
+    made = made_once(_CACHE / f"{checkpoint.name}-{key.hexdigest()[:16]}", make)
+    return PreparedModel.read(made / name)
 
 
 @cache
 def _preparing() -> bytes:
-    """A digest of what prepares: the package, its core, and the variables that the core obeys."""
-    digest = hashlib.sha256(repr([os.environ.get(name) for name in _VARIABLES]).encode())
+    """A digest of what prepares: the package, its core and libraries, and what the core obeys."""
+    obeyed = [os.environ.get(name) for name in _VARIABLES]
+    libraries = [version(name) for name in ("ctranslate2", "torch", "transformers")]
+    digest = hashlib.sha256(repr((obeyed, libraries)).encode())
     for source in sorted(Path(ct2_triton.__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     try:

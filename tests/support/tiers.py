@@ -64,6 +64,8 @@ LONG = {
     "deploy/test_cut_links.py": "waits until a silent machine counts as dead",
     "packaging/test_empty_machine.py": "builds a Debian machine",
     "packaging/test_gpu_images.py::test_no_kernel_spills_registers": "compiles a lot",
+    "packaging/test_gpu_images.py"
+    "::test_the_same_sources_give_the_same_bytes": "compiles the kernels twice",
     "packaging/test_house_rules.py::test_every_header_compiles_alone": "compiles each header",
     "packaging/test_install.py": "compiles the whole backend again, for a wheel",
     "packaging/test_new_option.py": "compiles parts of the backend, to hold a rule of this code",
@@ -79,10 +81,27 @@ LONG = {
             "a_source_archive",
         )
     },
-    "packaging/test_release.py::test_the_source_distribution_builds": "builds a wheel of it",
+    **{
+        f"packaging/test_release.py::test_{name}": "builds what a release publishes"
+        for name in (
+            "a_package_index_takes_all",
+            "links_of_the_readme_work_on_a_package_index",
+            "the_source_distribution_builds",
+            "the_source_distribution_has_what_the_backend_is_made_of",
+            "the_toolkit_runs_anywhere",
+        )
+    },
     "packaging/test_transformers_5.py::test_models_are_prepared_with_the_newest": "another library",
     "python/client/test_keepalive.py"
     "::test_a_server_with_default_ping_rules_answers_a_call_of_25_s": _PINGS,
+    "python/prepare/test_hub.py"
+    "::test_a_cut_transfer_is_resumed_in_the_same_run": "a next run resumes it in `make test`",
+    **{
+        f"python/prepare/test_writing.py::test_a_signal_to_the_command_leaves_nothing[{code}]": (
+            "another signal does the same in `make test`"
+        )
+        for code in (129, 130)
+    },
     "reliability/test_cancel_storm.py[calls]": _CALLS,
     "reliability/test_fuzz.py[calls]": _CALLS,
     "reliability/test_overload.py[calls]": _CALLS,

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepared_model import PreparedModel
-from support.prepared import proofs_of
+from support.prepared import prepared_once, proofs_of
 from support.tiny import tiny_checkpoint
 
 # Tiny models are slower on several threads, and much slower on a busy machine. Read when torch and
@@ -23,24 +22,9 @@ Prepared = Callable[[str], PreparedModel]
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared() -> Prepared:
     """Prepares the tiny model of a family in float32, once. Read it, do not change it."""
-    repository = tmp_path_factory.mktemp("prepared")
-    made: dict[str, PreparedModel] = {}
-
-    def get(family: str) -> PreparedModel:
-        if family not in made:
-            options = PrepareOptions(
-                source=str(tiny_checkpoint(family)),
-                model_repository=repository,
-                name=family,
-                quantization="float32",
-            )
-            with proofs_of(32):
-                made[family] = prepare(options)
-        return made[family]
-
-    return get
+    return lambda family: prepared_once(tiny_checkpoint(family), family, 32, quantization="float32")
 
 
 @pytest.fixture
