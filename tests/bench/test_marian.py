@@ -20,6 +20,7 @@ from ct2_triton.bench.models import marian
 from ct2_triton.bench.models.translator import Settings
 from ct2_triton.bench.setup import Ids, Row, Setup
 from ct2_triton.bench.shapes import Shape, set_marian_positions, write_shape
+from support.prepared import proofs_of
 from support.tiny import tiny_checkpoint
 
 END = 0
@@ -50,7 +51,8 @@ def answers_of(name: str, setup: Setup) -> tuple[list[Ids], list[Ids]]:
             together, _ = await contender.translate_list(rows())
             return together, (await contender.translate_each(rows()[:3]))[0]
 
-    return asyncio.run(translate())
+    with proofs_of(4):
+        return asyncio.run(translate())
 
 
 @pytest.mark.parametrize("name", ["ctranslate2-int8", "transformers-float32"])

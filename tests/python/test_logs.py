@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,21 +19,36 @@ COMMANDS = Path(sys.executable).parent
 PROGRAMS = ("ct2-serve", "ct2-translate", "ct2-prepare", "ct2-bench", "ct2-models")
 
 
-def _prepare(folder: Path, *flags: str, **variables: str) -> list[str]:
-    """What ct2-prepare logs."""
-    done = run("ct2-prepare", "demo", "--force", *flags, folder=folder, **variables)
-    assert done.stdout == "model_repository/demo\n"
-    return done.stderr.splitlines()
+Prepare = Callable[..., list[str]]
 
 
-def test_steps_are_logged_as_much_as_is_asked_for(tmp_path: Path) -> None:
-    usual = _prepare(tmp_path)
+@pytest.fixture
+def prepare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Prepare:
+    """Runs ct2-prepare in this process, with flags and variables; gives what it logs."""
+    monkeypatch.chdir(tmp_path)
+
+    def logged(*flags: str, **variables: str) -> list[str]:
+        with monkeypatch.context() as environment:
+            for name, value in variables.items():
+                environment.setenv(name, value)
+            assert cli.prepare(["demo", "--force", *flags]) == 0
+        said = capsys.readouterr()
+        assert said.out == "model_repository/demo\n"
+        return said.err.splitlines()
+
+    return logged
+
+
+def test_steps_are_logged_as_much_as_is_asked_for(prepare: Prepare) -> None:
+    usual = prepare()
     assert usual
     assert all(line.startswith("ct2-prepare: ") for line in usual)
-    assert _prepare(tmp_path, "-q") == []
-    assert _prepare(tmp_path, CT2_LOG="error") == []
-    assert _prepare(tmp_path, "-v", CT2_LOG="error") == usual
-    assert _prepare(tmp_path, "--quiet", CT2_LOG="debug") == []
+    assert prepare("-q") == []
+    assert prepare(CT2_LOG="error") == []
+    assert prepare("-v", CT2_LOG="error") == usual
+    assert prepare("--quiet", CT2_LOG="debug") == []
 
 
 def test_an_error_is_said_however_quiet_and_its_place_when_asked(tmp_path: Path) -> None:
@@ -53,13 +69,13 @@ def test_a_wrong_level_is_refused(tmp_path: Path) -> None:
     assert "not allowed with" in both.stderr
 
 
-def test_lines_have_times_and_levels_or_are_json(tmp_path: Path) -> None:
-    full = _prepare(tmp_path, "--log-format", "full")
+def test_lines_have_times_and_levels_or_are_json(tmp_path: Path, prepare: Prepare) -> None:
+    full = prepare("--log-format", "full")
     assert all(
         re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO ct2-prepare: ", line)
         for line in full
     )
-    lines = [json.loads(line) for line in _prepare(tmp_path, CT2_LOG_FORMAT="json")]
+    lines = [json.loads(line) for line in prepare(CT2_LOG_FORMAT="json")]
     assert {(line["level"], line["command"]) for line in lines} == {("info", "ct2-prepare")}
     assert [line.partition("ct2-prepare: ")[2] for line in full] == [
         line["message"] for line in lines

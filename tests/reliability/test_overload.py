@@ -29,7 +29,7 @@ from support.servers import ServerStack
 pytestmark = pytest.mark.server
 
 HELD = "held"
-SECONDS = 4.0
+SECONDS = 1.5
 MOST_MIB = 150.0
 
 Rows = list[tuple[Ids, Ids, Ids]]

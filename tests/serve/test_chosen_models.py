@@ -109,8 +109,13 @@ def test_the_demo_needs_nothing_on_disk_and_is_prepared_once(folder: Path) -> No
 def test_a_missing_model_is_prepared_with_the_options_of_ct2_prepare(folder: Path) -> None:
     shutil.copytree(tiny_checkpoint("marian"), folder / "tiny")
     options = ("--quantization", "float32", "--io", "ids", "--set", "beam_size=3")
-    with _serving(folder, "tiny", *options, "--no-placeholders") as (ready, _):
+    with _serving(folder, "tiny", *options, "--no-placeholders") as (ready, log):
         assert ready["models"] == "tiny"
+        assert "preparing it" in log.read_text()
+        # PyTorch would take memory for as long as the server runs.
+        maps = Path(f"/proc/{ready['pid']}/maps").read_text()
+        assert "libtorch" not in maps
+        assert "libctranslate2" not in maps
     model = folder / "model_repository" / "tiny"
     assert json.loads((model / "ct2_model.json").read_text())["conversion"]["quantization"] == (
         "float32"
@@ -126,17 +131,6 @@ def test_a_missing_model_is_prepared_with_the_options_of_ct2_prepare(folder: Pat
     with _serving(folder, "tiny", *options) as (ready, log):
         assert ready["models"] == "tiny"
         assert "tiny is prepared already, without regard to --io, --set" in log.read_text()
-
-
-def test_a_server_keeps_nothing_of_the_preparation(folder: Path) -> None:
-    """PyTorch took memory for as long as the server ran."""
-    (checkpoint := folder / "pair").symlink_to(tiny_checkpoint("marian"))
-    with _serving(folder, str(checkpoint)) as (ready, log):
-        assert ready["models"]
-        assert "preparing it" in log.read_text()
-        maps = Path(f"/proc/{ready['pid']}/maps").read_text()
-    assert "libtorch" not in maps
-    assert "libctranslate2" not in maps
 
 
 def test_several_models_are_served_and_the_others_of_the_repository_are_not(folder: Path) -> None:

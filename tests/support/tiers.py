@@ -23,6 +23,9 @@ LONG = {
     "bench/test_shapes.py::test_a_prepared_shape_copies[float32]": _WIDE,
     "bench/test_shapes.py::test_a_prepared_shape_copies[wide]": _WIDE,
     "bench/test_shapes.py::test_generate_copies[wide]": _WIDE,
+    "bench/test_workload.py::test_the_sentences_are_those_that_the_grammar_gives": (
+        "draws 2,000 sentences"
+    ),
     "bench/test_gpu_check.py"
     "::test_a_step_that_fails_is_named_and_the_others_go_on": "all steps of a check of GPUs",
     "bench/test_gpu_check.py"
@@ -60,8 +63,17 @@ LONG = {
     "core/test_tokenizations.py": _COMPILES,
     "core/test_calls.py"
     "::test_rows_that_wait_while_the_model_leaves_have_it_come_back": "waits ten seconds",
+    "core/test_tokenizer_proof.py::test_every_difference_has_a_cause[many]": _MANY,
     "deploy/test_containers.py": "builds the image",
     "deploy/test_cut_links.py": "waits until a silent machine counts as dead",
+    "deploy/test_pod_commands.py"
+    "::test_a_preparation_that_was_killed_half_way_or_had_other_arguments_is_done_again": (
+        "prepares the demo six times"
+    ),
+    "docs/test_operations.py::test_the_cost_of_counting_is_measured": "a measurement",
+    "docs/test_pages.py::test_a_page_runs_and_prints_what_it_shows[docs/commands.md]": (
+        "starts Ray; the commands have tests of their own in `make test`"
+    ),
     "packaging/test_empty_machine.py": "builds a Debian machine",
     "packaging/test_gpu_images.py::test_no_kernel_spills_registers": "compiles a lot",
     "packaging/test_gpu_images.py"
@@ -103,17 +115,24 @@ LONG = {
         for code in (129, 130)
     },
     "reliability/test_cancel_storm.py[calls]": _CALLS,
+    "reliability/test_faults.py::test_a_full_disk_fails_ct2_prepare_with_a_sentence[tiny]": (
+        "converts with PyTorch; `make test` fills the disk with the demo"
+    ),
     "reliability/test_fuzz.py[calls]": _CALLS,
     "reliability/test_overload.py[calls]": _CALLS,
     "reliability/test_prove.py::test_every_proof_runs_and_its_line_is_in_the_table": "each proof",
     "reliability/test_reload.py[calls]": _CALLS,
     "reliability/test_soak.py": "a soak",
     "sanitize": "compiles everything with sanitizers, or for fuzzing",
+    "server/client/test_bulk.py::test_an_interrupted_run_is_said_to_go_on": (
+        "starts Ray once more; `make test` interrupts ct2-translate without it"
+    ),
     "server/client/test_bulk.py"
     "::test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed": "three runs of Ray",
     "server/client/test_client_keepalive.py"
     "::test_a_server_with_tritons_own_ping_rules_answers_a_long_call": _PINGS,
     "server/client/test_client_keepalive.py::test_ct2_serve_lets_clients_ping": _PINGS,
+    "server/client/test_client_pipeline.py[many]": "the same with more sentences",
     "server/live/test_pages.py::test_two_minutes_of_updates_keep_memory_flat": "a soak",
     "tiny/test_tiny_models.py"
     "::test_a_trained_model_ends_by_itself_at_about_the_length_of_its_input": "trains a model",

@@ -21,6 +21,7 @@ import psutil
 import pytest
 from tritonclient.grpc import service_pb2_grpc
 
+from ct2_triton import cli
 from ct2_triton.serve import TritonServer
 from ct2_triton.translate import records
 from server.client.conftest import Command
@@ -237,7 +238,14 @@ def test_an_interrupted_run_is_said_to_go_on(bulk: Command, tmp_path: Path) -> N
     assert said.endswith("interrupted: the same command goes on from here\n")
 
 
-def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path) -> None:
+def test_what_cannot_be_is_said_before_ray_starts(
+    bulk: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refusal(*arguments: str | Path) -> str:
+        _, *line = bulk(*arguments)
+        assert cli.translate(line) == 1
+        return capsys.readouterr().err
+
     text, objects, table = (tmp_path / f"in.{end}" for end in ("txt", "jsonl", "parquet"))
     text.write_text("One.\n", encoding="utf-8")
     objects.write_text('"One."\n', encoding="utf-8")
@@ -255,21 +263,16 @@ def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path)
         ),
         (["-i", text, "-o", tmp_path / "out.srt"], "subtitles are for ct2-translate without"),
     ):
-        assert said in run(*bulk(*arguments), code=1).stderr
+        assert said in refusal(*arguments)
     parquet.write_table(pyarrow.table({"body": ["One."], "id": [1]}), table)
-    assert (
-        "has no column 'text': give one of body, id"
-        in run(*bulk("-i", table, "-o", output), code=1).stderr
-    )
-    assert "'id' of " in run(*bulk("-i", table, "-o", output, "--column", "id"), code=1).stderr
+    assert "has no column 'text': give one of body, id" in refusal("-i", table, "-o", output)
+    assert "'id' of " in refusal("-i", table, "-o", output, "--column", "id")
     parquet.write_table(pyarrow.table({"text": ["One."], "deu_Latn": ["Eins."]}), table)
-    assert (
-        "has a column 'deu_Latn' already"
-        in run(*bulk("-i", table, "-o", tmp_path / "out.parquet"), code=1).stderr
-    )
+    said = refusal("-i", table, "-o", tmp_path / "out.parquet")
+    assert "has a column 'deu_Latn' already" in said
     with records.held([output]):
-        said = run(*bulk("-i", text, "-o", output), code=1).stderr
+        said = run(*bulk("-i", text, "-o", output), code=1).stderr  # of another process
     assert f"another ct2-translate (process {os.getpid()}) is writing {output}" in said
     (tmp_path / "out.txt.blocks").mkdir()
     (tmp_path / "out.txt.blocks" / "run.json").write_text("{}")
-    assert "another text or other settings" in run(*bulk("-i", text, "-o", output), code=1).stderr
+    assert "another text or other settings" in refusal("-i", text, "-o", output)

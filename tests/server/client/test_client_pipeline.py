@@ -78,16 +78,19 @@ def generated(
     return ids, tokenizer.decode(ids, skip_special_tokens=True).strip()
 
 
+@pytest.mark.parametrize("texts", [TEXTS[-4:], TEXTS], ids=["few", "many"])
 @pytest.mark.parametrize("family", DIRECTIONS)
-async def test_ids_and_text_are_those_of_generate(family: str, make_client: MakeClient) -> None:
+async def test_ids_and_text_are_those_of_generate(
+    family: str, texts: list[str], make_client: MakeClient
+) -> None:
     source, targets = DIRECTIONS[family]
     async with make_client(family) as client:
         first_id = client.tokenizer.rules.duplicate_ids  # a T5 row past the tokenizer has its name
         answers = await client.translate(
-            TEXTS, source=source, targets=targets, max_decoding_length=STEPS
+            texts, source=source, targets=targets, max_decoding_length=STEPS
         )
-    assert len(answers) == len(TEXTS)
-    for text, answer in zip(TEXTS, answers, strict=True):
+    assert len(answers) == len(texts)
+    for text, answer in zip(texts, answers, strict=True):
         for one, target in zip(answer if targets else [answer], targets or [None], strict=True):
             ids, translated = generated(family, text, source, target)
             assert (one.source_text, one.target) == (text, target or "de")  # a pair's only one

@@ -184,7 +184,7 @@ async def test_a_server_survives_time_limits_that_pass_as_answers_are_sent(
             except errors.DeadlineExceededError:
                 late += 1
 
-    for _ in range(4):
+    for _ in range(2):
         async with TranslationClient(
             server.grpc_url, "m", tokenizer=model.tokenizer_folder
         ) as client:
@@ -192,7 +192,7 @@ async def test_a_server_survives_time_limits_that_pass_as_answers_are_sent(
             await run_all(ask(client) for _ in range(8))
             await good(client)
     assert server.process.exit_code is None
-    assert late > 100
+    assert late > 50
 
 
 async def test_mixed_traffic_is_batched(
