@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from tritonclient.grpc import InferenceServerClient, InferInput
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.prepare import PrepareOptions, prepare
+from support.prepared import prepared_once
 from support.servers import MakeServer
 from support.tiny import tiny_checkpoint
 from tiny_models import FAMILIES
@@ -26,10 +28,9 @@ def tensor(name: str, ids: list[int]) -> InferInput:
 
 
 def test_every_family_loads_and_answers(tmp_path: Path, make_server: MakeServer) -> None:
-    models = [
-        prepare(PrepareOptions(str(tiny_checkpoint(family)), tmp_path, name=family))
-        for family in FAMILIES
-    ]
+    models = [prepared_once(tiny_checkpoint(family), family, 4) for family in FAMILIES]
+    for model in models:
+        shutil.copytree(model.directory.parent, tmp_path, dirs_exist_ok=True)
     server = make_server(tmp_path)
     client = InferenceServerClient(server.grpc_url)
     for model in models:

@@ -10,6 +10,7 @@ LONGEST_S = 3600
 
 _CALLS = "the loop's half is in `make test`; that rows run as calls is not the subject"
 _WIDE = "takes minutes; `make test` has the narrow shape, in int8"
+_DEMO = "for whoever makes the demo's model again"
 _MANY = "the same with many more random rows"
 _COMPILES = "compiles a program, and counts or breaks what it does"
 _EMULATED = "the emulated GPU is slow; `make test` runs it with other models or options"
@@ -136,7 +137,13 @@ LONG = {
     "server/live/test_pages.py::test_two_minutes_of_updates_keep_memory_flat": "a soak",
     "tiny/test_tiny_models.py"
     "::test_a_trained_model_ends_by_itself_at_about_the_length_of_its_input": "trains a model",
-    "tools/test_demo_training.py": "trains, as whoever makes the demo's model again",
+    "tiny/test_tiny_models.py::test_the_command": "the makers that it calls are in `make test`",
+    **{
+        f"tools/test_demo_commands.py::test_{name}": _DEMO
+        for name in ("alignments_find_values", "text_is_parallel")
+    },
+    "tools/test_demo_training.py": _DEMO,
+    "tools/test_roofline.py::test_the_limits_of_this_machine_are_measured": "a measurement",
 }
 
 
