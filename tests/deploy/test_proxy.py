@@ -7,7 +7,6 @@ import itertools
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -117,13 +116,19 @@ def test_bodies_over_http_are_bounded(proxy: Proxy) -> None:
 
 
 def _over_http2(
-    proxy: Proxy, folder: Path, method: str, size: int = 0, head: str = "", pause_s: float = 0.0
+    proxy: Proxy, folder: Path, method: str, size: int = 0, head: str = "", late: bool = False
 ) -> int:
     """Send a request over HTTP/2, its body without content-length; give the status in the log.
 
-    Where a body is refused before it is sent, curl may not show the answer.
+    Where a body is refused before it is sent, curl may not show the answer. A late body is sent
+    once the proxy has answered.
     """
     number = next(_NUMBERS)
+    line = re.compile(rf" (\d+) \d+ - - .*{method} \S*\?number={number} HTTP/2")
+
+    def is_answered() -> bool:
+        return line.search((folder / "log").read_text()) is not None
+
     command = [
         "curl", "-sS", "--http2", "--max-time", "20", "--cacert", proxy.certificate,
         "-X", method, "-H", f"x-api-key: {KEY['x-api-key']}", "-H", head or "accept: */*",
@@ -134,11 +139,11 @@ def _over_http2(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         assert process.stdin is not None
-        time.sleep(pause_s)
+        if late:
+            wait_until(is_answered)
         with suppress(BrokenPipeError):
             process.communicate(bytes(size))
-    line = re.compile(rf" (\d+) \d+ - - .*{method} \S*\?number={number} HTTP/2")
-    wait_until(lambda: line.search((folder / "log").read_text()) is not None)
+    wait_until(is_answered)
     found = line.search((folder / "log").read_text())
     assert found is not None
     return int(found[1])
@@ -157,7 +162,7 @@ def test_over_http2_no_method_takes_a_body_past_the_limit(proxy: Proxy, folder: 
         head = f"content-length: {MOST_BYTES + 1}"
         assert _over_http2(proxy, folder, method, MOST_BYTES + 1, head) in (400, 413)
     # A body that comes later than the proxy waits for it.
-    assert _over_http2(proxy, folder, "GET", 1, pause_s=3.0) == 408
+    assert _over_http2(proxy, folder, "GET", 1, late=True) == 408
 
 
 @pytest.mark.parametrize("proxy", [3], indirect=True)

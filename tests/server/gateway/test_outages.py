@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from ct2_triton.client import TranslationClient
 from ct2_triton.gateway.catalog import Route
+from ct2_triton.gateway.server import Gateway
 from ct2_triton.gateway.translation import translate_plain
 from server.gateway.conftest import GERMAN, GOOD, MakeSite
 from support.servers import ServerStack
@@ -163,35 +165,36 @@ async def _until(wanted: int, ask: Callable[[], Awaitable[tuple[int, Any]]]) -> 
 async def test_questions_for_health_that_come_together_are_one_to_the_server(
     make_site: MakeSite,
 ) -> None:
-    """Also when the one who came first goes away."""
-    asked: list[asyncio.StreamWriter] = []
+    """Also when the one who came first goes away. The question lasts until all have come."""
+    arrived = questions = 0
+    asked, all_there = asyncio.Event(), asyncio.Event()
+    get_health, wait_until_ready = Gateway._get_health, TranslationClient.wait_until_ready
 
-    async def never_answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(writer)
-
-    silent = await asyncio.start_server(never_answer, "127.0.0.1", 0)
-    site = await make_site(url=f"127.0.0.1:{silent.sockets[0].getsockname()[1]}")
-    questions = 0
-    wait_until_ready = TranslationClient.wait_until_ready
+    async def arrive(gateway: Gateway, visitor: web.Request) -> web.Response:
+        nonlocal arrived
+        arrived += 1
+        if arrived == 21:
+            all_there.set()
+        return await get_health(gateway, visitor)
 
     async def count(client: TranslationClient, timeout_s: float) -> None:
         nonlocal questions
         questions += 1
+        asked.set()
+        await all_there.wait()
         await wait_until_ready(client, timeout_s)
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Gateway, "_get_health", arrive)
         patch.setattr(TranslationClient, "wait_until_ready", count)
+        site = await make_site(url="localhost:1")
         first = asyncio.create_task(site.get("/health"))
-        while not asked:  # noqa: ASYNC110 - the server has been asked
-            await asyncio.sleep(0.01)
+        await asked.wait()
         others = [asyncio.create_task(site.get("/health")) for _ in range(20)]
         first.cancel()
         answers = await asyncio.gather(*others)
     assert {status for status, _ in answers} == {503}
     assert questions == 1
-    silent.close()
-    for writer in asked:
-        writer.close()
     good = await make_site()
     assert await good.get("/health") == (200, {"status": "ok"})
     await good.good()
