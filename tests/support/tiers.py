@@ -57,6 +57,7 @@ LONG = {
     },
     "core/test_hand_over.py": _COMPILES,
     "core/test_loop_beams.py::test_rule[many]": _MANY,
+    "core/test_loop_kernels.py::test_tokens_of_a_row_see_each_other[130]": "longer rows",
     "core/test_loop_matrix.py[many]": _MANY,
     "core/test_out_of_memory.py": _COMPILES,
     "core/test_packed_layers.py::test_our_encoder_answers_as_ctranslate2[many]": _MANY,

@@ -13,7 +13,7 @@ import pytest
 
 from ct2_triton.errors import VerificationError
 from ct2_triton.prepare import PrepareOptions, generation, prepare
-from ct2_triton.prepare.verification import own_search
+from ct2_triton.prepare.verification import own_search, probes
 from ct2_triton.prepared_model import PreparedModel
 from python.prepare.conftest import Prepared
 from support.tiny import tiny_checkpoint
@@ -62,17 +62,21 @@ def carried(model: PreparedModel) -> dict[str, Any]:
     ],
 )
 def test_greedy_options_are_carried_over_and_proved(
-    tmp_path: Path, given: dict[str, Any], expected: dict[str, Any]
+    tmp_path: Path,
+    given: dict[str, Any],
+    expected: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(probes, "PROBE_TEXTS", probes.PROBE_TEXTS[::3])
     model, lines = prepare_with(trained(tmp_path), tmp_path / "repository", **given)
     assert carried(model) == {**LIMITS, **expected}
     assert model.manifest["generation"]["left_out"] == {}
     config = model.config_file.read_text(encoding="utf-8")
     assert all(f'"{name}"' in config for name in expected)
     proof = model.manifest["verification"]["own_search"]
-    assert proof["rows_equal"] == proof["rows"] == 13
+    assert proof["rows_equal"] == proof["rows"] == 5
     assert proof["reasons"] == []
-    assert any("13 of 13 sentences are those of generate" in line for line in lines)
+    assert any("5 of 5 sentences are those of generate" in line for line in lines)
 
 
 def test_options_that_differ_by_design_are_explained(tmp_path: Path) -> None:
