@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,7 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_server(
     connection.close()
     assert "StateRelease" in server.log_text()  # the newest lines are kept all the same
     assert server.stop() == 0
-    with pytest.raises(OSError, match="No space"):
+    with suppress(OSError):  # what could not be written may still be in its buffer
         full.close()
 
 
