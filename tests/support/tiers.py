@@ -135,6 +135,9 @@ LONG = {
     "::test_a_server_with_tritons_own_ping_rules_answers_a_long_call": _PINGS,
     "server/client/test_client_keepalive.py::test_ct2_serve_lets_clients_ping": _PINGS,
     "server/client/test_client_pipeline.py[many]": "the same with more sentences",
+    "server/test_emulated_gpu.py"
+    "::test_answers_are_ctranslate2s_and_no_call_runs[nllb]": _EMULATED,
+    "server/test_emulated_gpu.py::test_answers_are_ctranslate2s_and_no_call_runs[t5]": _EMULATED,
     "server/live/test_pages.py::test_two_minutes_of_updates_keep_memory_flat": "a soak",
     "tiny/test_tiny_models.py"
     "::test_a_trained_model_ends_by_itself_at_about_the_length_of_its_input": "trains a model",
@@ -144,6 +147,9 @@ LONG = {
         for name in ("alignments_find_values", "text_is_parallel")
     },
     "tools/test_demo_training.py": _DEMO,
+    "tools/test_real_model.py::test_a_checkpoint_of_the_hub_becomes_a_page_of_results": (
+        "a measurement"
+    ),
     "tools/test_roofline.py::test_the_limits_of_this_machine_are_measured": "a measurement",
 }
 
