@@ -140,14 +140,28 @@ def _put_in_place(folder: Path, output: Path, replaced: Path, *, force: bool) ->
     try:
         try:
             if output.exists():
-                output.rename(replaced)
+                _move(output, replaced)
             folder.rename(output)
         except BaseException:
-            if replaced.exists() and not output.exists():
+            if replaced.exists():
+                shutil.rmtree(output, ignore_errors=True)
                 replaced.rename(output)
             raise
     except OSError as error:
         raise OutputError(f"cannot put {output} in place: {error.strerror}") from error
+
+
+def _move(folder: Path, to: Path) -> None:
+    """Rename a folder. Where it lies in a layer of a container's image, only its copy can be."""
+    try:
+        folder.rename(to)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        copy = to.with_name(f"{to.name}.copy")
+        shutil.copytree(folder, copy, symlinks=True)
+        copy.rename(to)  # complete
+        shutil.rmtree(folder)
 
 
 def write_manifest(

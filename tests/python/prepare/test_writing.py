@@ -95,6 +95,34 @@ def test_an_existing_model_is_replaced_only_with_force(tmp_path: Path) -> None:
     assert (output / "file").read_text(encoding="utf-8") == "new"
 
 
+_REPLACE_IN_A_LAYER = """
+import sys
+from pathlib import Path
+from ct2_triton.prepare.writing import written_at_once
+with written_at_once(Path(sys.argv[1]), force=True) as folder:
+    (folder / "file").write_text("new", encoding="utf-8")
+"""
+
+
+def test_a_model_in_a_layer_of_an_image_is_replaced(tmp_path: Path) -> None:
+    """Overlay file systems, which containers run on, rename no folder of a lower layer."""
+    write_file(tmp_path / "image" / "repository" / "m", "old")
+    for name in ("changes", "work", "root"):
+        (tmp_path / name).mkdir()
+    layers = "lowerdir=image,upperdir=changes,workdir=work"
+    script = f'mount -t overlay -o {layers} none root && exec "$@"'
+    mount = ["unshare", "--mount", "sh", "-c", script]
+    able = subprocess.run([*mount, "sh", "true"], cwd=tmp_path, capture_output=True, check=False)
+    if able.returncode != 0:
+        pytest.skip(f"no overlay file system can be mounted here: {able.stderr.decode().strip()}")
+    output = tmp_path / "root" / "repository" / "m"
+    replace = [sys.executable, "-c", _REPLACE_IN_A_LAYER, str(output)]
+    subprocess.run([*mount, "sh", *replace], cwd=tmp_path, check=True)
+    changed = tmp_path / "changes" / "repository"
+    assert [path.name for path in changed.iterdir()] == ["m"]
+    assert (changed / "m" / "file").read_text(encoding="utf-8") == "new"
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_a_file_or_a_link_is_never_replaced(tmp_path: Path, force: bool) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
