@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws README's figure from a report of ct2-bench that the repository holds.
+"""Draw README's figure from a report of ct2-bench in the repository.
+
+The last line of the figure says when the report was made, and on what.
 
 python tools/readme_figure.py
 python tools/readme_figure.py --report results/report.md --output figure.svg
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +31,12 @@ STRONG = "#0b6bcb"
 
 
 class Point(NamedTuple):
-    """What a contender reached with some clients: the median of the rounds.
+    """What a contender reached with some clients, as medians of the rounds.
 
     Attributes:
-        clients: How many sent at once.
-        rate: Sentences a second.
-        p95_ms: 95 of 100 rows were answered in so many milliseconds.
+        clients: Number of clients.
+        rate: Sentences per second.
+        p95_ms: The 95th percentile of the latency in milliseconds.
     """
 
     clients: int
@@ -65,12 +68,34 @@ def read_points(report: str) -> dict[str, list[Point]]:
     return found
 
 
-def draw(points: dict[str, list[Point]], path: Path) -> None:
-    """Draws throughput and latency side by side; each line has its name at its end.
+def read_conditions(report: str) -> str:
+    """Say when a report was made, with which model, on what, and beside which other work.
+
+    Args:
+        report: The text of a report.md.
+
+    Returns:
+        One line.
+    """
+    began = datetime.fromisoformat(_found(r"^# Comparison of (\S+)$", report))
+    fields = (
+        _found(rf"^- {name}: (\S[^(\n]*)", report) for name in ("model", "cores", "processor")
+    )
+    model, cores, processor = (field.strip() for field in fields)
+    other = re.search(r"^- \*\*(other work kept up to [\d.]+ cores busy)", report, re.MULTILINE)
+    day = f"{began.day} {began:%B %Y}"
+    return f"ct2-bench, {day}: {model}, {cores} cores of {processor}" + (
+        f"; {other[1]}" if other else ""
+    )
+
+
+def draw(points: dict[str, list[Point]], path: Path, conditions: str) -> None:
+    """Draw throughput and latency side by side; each line has its name at its end.
 
     Args:
         points: What `read_points` gives.
         path: The file to write, an SVG.
+        conditions: What `read_conditions` gives.
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -78,7 +103,7 @@ def draw(points: dict[str, list[Point]], path: Path) -> None:
 
     settings = {"svg.fonttype": "none", "svg.hashsalt": "ct2-triton", "font.size": 10}
     with mpl.rc_context(settings):
-        figure = Figure(figsize=(10, 3.9), layout="constrained", facecolor="white")
+        figure = Figure(figsize=(10, 4.1), layout="constrained", facecolor="white")
         FigureCanvasSVG(figure)
         rates, tails = figure.subplots(1, 2)
         for name, line in points.items():
@@ -86,8 +111,8 @@ def draw(points: dict[str, list[Point]], path: Path) -> None:
             clients = [str(point.clients) for point in line]
             rates.plot(clients, [point.rate for point in line], marker="o", **style)
             tails.plot(clients, [point.p95_ms for point in line], marker="o", **style)
-        rates.set(title="sentences a second, more is better", xlabel="clients", ylim=0)
-        tails.set(title="p95 of an answer in ms, less is better", xlabel="clients", yscale="log")
+        rates.set(title="sentences per second, higher is better", xlabel="clients", ylim=0)
+        tails.set(title="p95 latency in ms, lower is better", xlabel="clients", yscale="log")
         tails.set_yticks([20, 50, 100, 200, 500, 1000, 2000, 5000], minor=False)
         tails.yaxis.set_major_formatter("{x:,.0f}")
         tails.yaxis.set_minor_formatter("")
@@ -96,6 +121,7 @@ def draw(points: dict[str, list[Point]], path: Path) -> None:
         for axes in (rates, tails):
             axes.grid(axis="y", alpha=0.25)
             axes.spines[["top", "right"]].set_visible(False)
+        figure.supxlabel(conditions, fontsize=9, color=QUIET)
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 
@@ -120,13 +146,21 @@ def _median(cell: str) -> float:
     return float(cell.split(" ")[0].replace(",", ""))
 
 
+def _found(pattern: str, report: str) -> str:
+    match = re.search(pattern, report, re.MULTILINE)
+    if match is None:
+        raise SystemExit(f"the report has no line {pattern}")
+    return match[1]
+
+
 def main() -> int:
-    """Draws the figure and says where it is."""
+    """Draw the figure and print its path."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--report", type=Path, default=REPORT)
     parser.add_argument("--output", type=Path, default=FIGURE)
     args = parser.parse_args()
-    draw(read_points(args.report.read_text(encoding="utf-8")), args.output)
+    report = args.report.read_text(encoding="utf-8")
+    draw(read_points(report), args.output, read_conditions(report))
     print(args.output)
     return 0
 

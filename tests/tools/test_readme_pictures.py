@@ -34,10 +34,26 @@ def test_the_figure_has_the_numbers_of_its_report(tmp_path: Path) -> None:
         cells = [[cell.split()[0].replace(",", "") for cell in row.split("|")[:8]] for row in rows]
         reported = [(float(cell[2]), float(cell[7])) for cell in cells]
         assert [(point.rate, point.p95_ms) for point in line] == reported
-    readme_figure.draw(points, tmp_path / "new.svg")
+    conditions = readme_figure.read_conditions(report)
+    readme_figure.draw(points, tmp_path / "new.svg", conditions)
     drawn = _texts((tmp_path / "new.svg").read_text(encoding="utf-8"))
     assert drawn == _texts(readme_figure.FIGURE.read_text(encoding="utf-8"))
+    assert conditions in drawn
     assert f"ct2-triton, int8: {points[readme_figure.OURS][-1].rate:,.0f}" in drawn
+
+
+def test_the_figure_says_when_and_where_its_report_was_made() -> None:
+    report = """# Comparison of 2026-11-02T10:41:29+00:00
+
+- **other work kept up to 0.8 cores busy: repeat on a quiet machine**
+- model: opus-mt (--shape)
+- processor: Some CPU
+- cores: 4
+"""
+    made = "ct2-bench, 2 November 2026: opus-mt, 4 cores of Some CPU"
+    other = "other work kept up to 0.8 cores busy"
+    assert readme_figure.read_conditions(report) == f"{made}; {other}"
+    assert readme_figure.read_conditions(report.replace(other, "")) == made
 
 
 def test_the_recording_shows_the_demo_of_today() -> None:
