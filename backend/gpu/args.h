@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each kernel takes: one struct by value. Kernels, host and emulation share this file, so it
-// includes nothing that NVRTC lacks. Pointers are addresses of the device.
+// Arguments of the kernels: each takes one struct by value. Kernels, host code and emulation share
+// this file, so it includes nothing that NVRTC lacks. Pointers are device addresses.
 #pragma once
 
 namespace ct2triton::gpu {
 
 enum Number : int { kFloat32, kFloat16, kBfloat16, kInt8 };
 
-// As CTranslate2 numbers them.
+// Numbered as in CTranslate2.
 enum Activation : int {
   kNoActivation = -1,
   kRelu,
@@ -19,35 +19,35 @@ enum Activation : int {
   kSigmoid
 };
 
-// What a product does with its sums y.
+// What a matrix product does with its sums y.
 enum Result : int {
-  kStore,   // out = activation(y), times what `out` holds where `multiply` is set
-  kAdd,     // sum = y + x, which is normalized first where `norm_residual` is set
-  kCache,   // the first `split` columns to `out`, the others to the row's slot of the cache
+  kStore,   // out = activation(y), multiplied by the old `out` if `multiply` is set
+  kAdd,     // sum = y + x; x is normalized first if `norm_residual` is set
+  kCache,   // the first `split` columns go to `out`, the others to the row's slot in the cache
   kLogits,  // sum = y
 };
 
-// Mean and sum of squared deviations of 16 numbers of a row. Who writes a row keeps them, so that
-// who normalizes it needs not read it twice.
+// Mean and sum of squared deviations of 16 numbers of a row. The kernel that writes a row stores
+// them, so that the kernel that normalizes it reads it only once.
 struct Spread {
   float mean, squares;
 };
 
-// What the device has chosen for a sequence: the token to be run next; position -1: it has ended.
+// The token chosen for a sequence, to be run in the next step; position -1: the sequence has ended.
 struct Next {
   int token, position;
 };
 
-// The choice of an output. output -1: the row has ended, or no logit was a number.
+// The chosen output. output -1: the row has ended, or all logits are NaN.
 struct Chosen {
   int output;
   float log_probability;
-  int aligned;  // the place in the source, and its weight
+  int aligned;  // the aligned source position; alignment_weight: its attention
   float alignment_weight;
 };
 
 struct Candidate {
-  int output;  // -1: there are no more
+  int output;  // -1: no further candidate
   float log_probability;
 };
 
@@ -58,60 +58,60 @@ struct Stream {
 };
 
 struct Norm {
-  const float* gamma;  // null: rows stay as they are
-  const float* beta;   // null: a root-mean-square norm
+  const float* gamma;  // null: no normalization
+  const float* beta;   // null: root-mean-square norm
   float epsilon;
 };
 
-// Weights of [n, k] in tiles of 16 by 16, see PackedPlace() in numbers.cuh. n is a multiple of 16.
+// Weights [n, k] in tiles of 16 by 16 (PackedPlace() in numbers.cuh). n is a multiple of 16.
 struct Matrix {
   const void* weight;
-  const float* scale;  // of each output, for int8 weights; else null
+  const float* scale;  // one per output, for int8 weights; else null
   const float* bias;   // or null
   int n, k;
 };
 
-// Keys and values of slots, in slabs of equal size. A slab holds all layers.
+// The KV cache: keys and values of slots, in slabs of equal size. A slab holds all layers.
 struct Cache {
   void* const* slabs;
-  long long layer;  // elements before this layer's part
+  long long layer;  // offset of this layer in a slab, in elements
   int slab_shift;   // a slab has 2^slab_shift slots
   int stride;       // elements of a slot: its key, then its value
 };
 
-constexpr int kFollows = -2;  // a position: the row goes on with what was chosen for its sequence
+constexpr int kFollows = -2;  // as a position: the row takes its token from Next of its sequence
 
-// State of the rows of a step, each one token. position: tokens before it; -1: padding.
+// The rows of a step, one token each. position: number of tokens before it; -1: padding.
 struct Rows {
   int* token;
   int* position;
   int* sequence;
-  int* slot;  // where its key and value go
+  int* slot;  // in the KV cache, for its key and value
 };
 
 struct ProductArgs {
   Matrix matrix;
   Norm norm;
-  Stream in;        // where a norm is fused, and the residual of kAdd
-  const int* rows;  // of `in`, for each row of the product; null: the same
-  const void* x;    // [rows, k] activations, where no norm is fused
-  void* out;        // activations
-  Stream sum;       // of kAdd; of kLogits its x alone, [rows, n]
+  Stream in;        // input of a product with a fused norm, and residual of kAdd
+  const int* rows;  // the row of `in` for each row of the product; null: the same row
+  const void* x;    // [rows, k], input of a product without a norm
+  void* out;        // result of kStore and kCache
+  Stream sum;       // result of kAdd; kLogits writes only its x, [rows, n]
   Cache cache;
   const int* slot;
   Result result;
   Activation activation;
   int multiply, norm_residual, split;
-  float scale;  // of the sums
+  float scale;  // multiplies the sums
 };
 
 struct AttentionArgs {
   Cache cache;
   Rows rows;
   const int* table;   // [sequences, table_stride]: slot(t) = table[t >> shift] + t % 2^shift
-  const int* count;   // of sequences: tokens to attend to; null: those up to the row's own
-  const int* prompt;  // of sequences: see StepSequence::prompt; where there is a bias
-  const float* bias;  // [heads, 2 * bias_last + 1]: of the key at -bias_last first; or null
+  const int* count;   // [sequences]: tokens to attend to; null: those up to the row's own
+  const int* prompt;  // [sequences]: StepSequence::prompt, if there is a bias
+  const float* bias;  // [heads, 2 * bias_last + 1], from distance -bias_last on; or null
   const void* query;  // [rows, query_stride]
   void* out;          // [rows, heads * dim]
   float* weights;     // [rows, heads, most_tokens]; or null
@@ -125,18 +125,18 @@ struct EmbedArgs {
   Rows rows;
   const float* position;  // [positions, width]; or null
   const int* slots;       // [sequences, slots_stride]; null: the host sets the rows' slots
-  const int* prompt;      // of sequences, where embeddings of a prompt are zero; or null
-  const Next* next;       // of sequences
+  const int* prompt;      // [sequences], if the embeddings of a prompt are zero; else null
+  const Next* next;       // [sequences]
   Stream out;
   int slots_stride;
   float scale;
 };
 
-// Tiles of 16 rows that a product's block has where there are many rows.
+// Tiles of 16 rows per block of a product with many rows.
 constexpr int kManyTiles = 4;
 constexpr int kManyTilesFloat32 = 2;
 
-// Bytes of shared memory that the kernels take.
+// Shared memory of the kernels, in bytes.
 constexpr unsigned ProductSharedBytes(bool float32, int tiles) {
   return tiles * (16 * 8 + 8 * (float32 ? 16 * 20 * 4 : 256 * 4));
 }
@@ -145,37 +145,37 @@ constexpr unsigned kScanSharedBytes = 5168;
 constexpr unsigned kChooseSharedBytes = 256;
 
 constexpr int kMostCandidates = 32;
-constexpr int kChunk = 1024;  // logits that a block scans
+constexpr int kChunk = 1024;  // logits per block of Scan()
 
-// How the next output of a sequence is chosen. Outputs are numbers of the projection's rows.
+// Rules for the next output of a sequence. An output is the index of a row of the projection.
 struct Rule {
-  unsigned long long key;     // of the random numbers
-  const int* ids;             // output to token id; null: the same
-  const int* listed;          // ends, and then what is never chosen
-  int ends, forbidden;        // counts of both
-  int unseen;                 // by the penalty, of the sequence's first outputs
-  int limit;                  // outputs; 0: the sequence does not go on by itself
-  int min_length;             // outputs before an end may come
-  int candidates;             // wanted, at least 1
-  int draws;                  // 1: by random numbers
+  unsigned long long key;     // seed of the random numbers
+  const int* ids;             // token ID of each output; null: the same number
+  const int* listed;          // outputs that end a sequence, then outputs that are forbidden
+  int ends, forbidden;        // their counts
+  int unseen;                 // first outputs of the sequence that the penalty ignores
+  int limit;                  // most outputs; 0: the host chooses the next token
+  int min_length;             // least number of outputs before an end
+  int candidates;             // how many to return, at least 1
+  int draws;                  // 1: sampling
   int top_k;                  // 0: all
-  int leaning;                // the draft's next output, -1: none
-  int first_source, sources;  // where an alignment may point
+  int favored;                // output favored by `bias`, the draft's next one; -1: none
+  int first_source, sources;  // source positions that an alignment may name
   float penalty, top_p, temperature, bias;
 };
 
 struct ChoiceArgs {
   Rows rows;
-  const int* output_rows;  // for each output, its row
-  const Rule* rules;       // of sequences
+  const int* output_rows;  // [outputs]: the row of each
+  const Rule* rules;       // [sequences]
   int* history;            // [sequences, history_stride]: outputs
-  Next* next;              // of sequences
+  Next* next;              // [sequences]
   float* logits;           // [outputs, stride]
   float* part_value;       // [outputs, parts, kMostCandidates]
   int* part_output;
   float* part_most;      // [outputs, parts]
   float* part_total;     // sum of exponentials relative to part_most
-  float* part_drawn;     // the same, divided by the temperature before
+  float* part_drawn;     // the same of logits divided by the temperature
   Chosen* chosen;        // [outputs]
   Candidate* candidate;  // [outputs, kMostCandidates]
   int stride, n, parts, history_stride;
@@ -186,15 +186,15 @@ struct AlignArgs {
   const int* output_rows;
   const Rule* rules;
   const float* weights;  // [rows, all_heads, stride]
-  const int* heads;      // those that count
+  const int* heads;      // [count]: the heads to average
   Chosen* chosen;        // [outputs]
   int count, all_heads, stride;
 };
 
-// Makes the tiles of a matrix of rows, or chooses rows of one that has them.
+// Packs a matrix into tiles, or selects rows of a packed one.
 struct PackArgs {
-  const void* from;  // [.., k], plain or in tiles
-  const int* rows;   // of `from`; null: all
+  const void* from;  // [.., k], plain or packed (from_tiles)
+  const int* rows;   // [n]: rows of `from`; null: all
   void* to;
   int from_tiles, from_kind, to_kind, n, k;
 };

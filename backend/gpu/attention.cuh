@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of tokens to those of their row or of its source, whose keys and values lie in slots.
+// Attention of a token to earlier tokens of its row (self) or to the source, by slots of the cache.
 #pragma once
 
 #include "numbers.cuh"
 
 namespace ct2triton::gpu {
 
-constexpr int kThreads = 128;  // of an attention's block
+constexpr int kThreads = 128;  // per block of an attention
 
 struct AttentionShared {
   float parts[kThreads * 8];
   float of_warp[kThreads / 32];
-  float scores[1];  // as many as there are tokens
+  float scores[1];  // one per token; the launch sets the size
 };
 
-// A value of all threads of the block, joined: the maximum or the sum.
+// The maximum or the sum of `x` over all threads of the block.
 template <bool kMaximum>
 __device__ float OfBlock(float x, float* of_warp) {
   x = kMaximum ? MostOf<32>(x) : SumOf<32>(x);
@@ -28,7 +28,7 @@ __device__ float OfBlock(float x, float* of_warp) {
   return x;
 }
 
-// What is added to the score of the token at `t`.
+// The relative position bias that is added to the score of the token at `t`.
 __device__ inline float BiasOf(const AttentionArgs& a, int head, int row, int t) {
   if (a.bias == nullptr) return 0;
   const int position = a.rows.position[row];
@@ -41,10 +41,10 @@ __device__ inline float BiasOf(const AttentionArgs& a, int head, int row, int t)
   return a.bias[head * (2 * a.bias_last + 1) + a.bias_last - distance];
 }
 
-// What a thread of an attention knows. A block is one head of one row; a key is read by a group of
-// `lanes` lanes, of which each has eight numbers, and those beyond the head's width have none.
-struct Looker {
-  __device__ Looker(const AttentionArgs& a, int position)
+// What a thread of an attention works on. A block computes one head of one row. A group of `lanes`
+// lanes reads a key, eight numbers each; lanes beyond the head's width read nothing.
+struct AttentionThread {
+  __device__ AttentionThread(const AttentionArgs& a, int position)
       : row(static_cast<int>(blockIdx.y)),
         sequence(a.rows.sequence[row]),
         tokens(a.count == nullptr ? position + 1 : a.count[sequence]),
@@ -54,7 +54,7 @@ struct Looker {
         own(static_cast<int>(blockIdx.x) * a.dim + place),
         has_part(place < a.dim) {}
 
-  // This thread's part of the key at t; the value's lies a row's width behind it.
+  // This thread's part of the key at t; the value follows one row width later.
   template <class A>
   __device__ const A* Key(const AttentionArgs& a, int t) const {
     const int* table = a.table + static_cast<size_t>(sequence) * a.table_stride;
@@ -65,9 +65,9 @@ struct Looker {
   bool has_part;
 };
 
-// Gives the greatest of this thread's scores.
+// Computes this thread's scores and returns the largest.
 template <class A>
-__device__ float Score(const AttentionArgs& a, const Looker& is, float* scores) {
+__device__ float Score(const AttentionArgs& a, const AttentionThread& is, float* scores) {
   Eight<A> query = {};
   if (is.has_part) {
     const size_t first = static_cast<size_t>(is.row) * a.query_stride;
@@ -98,7 +98,7 @@ __device__ void Attention(const AttentionArgs& a) {
   const int head = blockIdx.x, width = a.heads * a.dim;
   const int position = a.rows.position[blockIdx.y];
   if (position < 0) return;
-  const Looker is(a, position);
+  const AttentionThread is(a, position);
   const float most = OfBlock<true>(Score<A>(a, is, s.scores), s.of_warp);
   float total = 0;
   for (int t = threadIdx.x; t < is.tokens; t += kThreads) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of the next token by the rules of its sequence, in CTranslate2's order: see
-// engine/search/search_rules.h.
+// Chooses the next token by the rules of its sequence, which apply in CTranslate2's order
+// (engine/search/search_rules.h).
 #pragma once
 
 #include "attention.cuh"
 
 namespace ct2triton::gpu {
 
-constexpr float kDisabled = kLowest;  // a logit that must not be chosen
+constexpr float kDisabled = kLowest;  // logit of a forbidden output
 constexpr int kNobody = 0x7fffffff;
 
-// Candidates are in order of value; of equal ones the lower output comes first.
+// Candidates are sorted by value; of equal values the lower output comes first.
 struct Ranked {
   float value;
   int output;
@@ -48,7 +48,7 @@ __device__ inline Ranked FirstOfBlock(Ranked best, Ranked* of_warp) {
   return best;
 }
 
-// Minimum length, penalty of what was seen, and what is never chosen.
+// Applies minimum length, repetition penalty and forbidden outputs.
 __device__ inline void ApplyRule(const Rule& rule, const int* before, int length, int first,
                                  int count, ScanShared* s) {
   const auto disable = [&](const int* listed, int n) {
@@ -75,7 +75,7 @@ __device__ inline void ApplyRule(const Rule& rule, const int* before, int length
   disable(rule.listed + rule.ends, rule.forbidden);
 }
 
-// A block finds the best of kChunk logits of an output, and the sum of their exponentials.
+// Each block finds the best of kChunk logits of an output and sums their exponentials.
 __device__ inline void Scan(const ChoiceArgs& a) {
   static_assert(sizeof(ScanShared) == kScanSharedBytes, "see args.h");
   auto& s = Shared<ScanShared>();
@@ -112,7 +112,7 @@ __device__ inline void Scan(const ChoiceArgs& a) {
     const float less = s.logits[i] - most;
     total += expf(less);
     if (rule.draws != 0) drawn += expf(less / rule.temperature);
-    if (rule.draws != 0 || rule.leaning >= 0) logits[i] = s.logits[i];
+    if (rule.draws != 0 || rule.favored >= 0) logits[i] = s.logits[i];
   }
   total = OfBlock<false>(total, s.of_warp);
   drawn = OfBlock<false>(drawn, s.of_warp);
@@ -122,14 +122,14 @@ __device__ inline void Scan(const ChoiceArgs& a) {
   a.part_drawn[place] = drawn;
 }
 
-// engine/search/random_stream.h, on the device.
+// The generator of engine/search/random_stream.h, on the device.
 __device__ inline unsigned long long Scrambled(unsigned long long bits) {
   bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9ULL;
   bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBULL;
   return bits ^ (bits >> 31);
 }
 
-// The first number of RandomStream(MixedKey(key, step)), evenly from above 0 to 1.
+// The first number of RandomStream(MixedKey(key, step)), uniform in (0, 1].
 __device__ inline double RandomNumber(unsigned long long key, int step) {
   constexpr unsigned long long kIncrement = 0x9E3779B97F4A7C15ULL;
   const unsigned long long state =
@@ -137,8 +137,8 @@ __device__ inline double RandomNumber(unsigned long long key, int step) {
   return static_cast<double>((Scrambled(state + kIncrement) >> 11) + 1) * (1.0 / (1ULL << 53));
 }
 
-// Of candidates, best first: the most probable ones that make up top_p, and one of them by its
-// weight. As Sampler::One does it.
+// Samples one of the most probable candidates that together reach top_p, by its weight, as
+// Sampler::One does. `best` is sorted, best first.
 __device__ inline int DrawOfBest(const Rule& rule, const Ranked* best, int count, int step) {
   const float warmth = 1 / rule.temperature;
   const auto weight = [&](int i) { return expf(best[i].value * warmth - best[0].value * warmth); };
@@ -162,7 +162,7 @@ __device__ inline int DrawOfBest(const Rule& rule, const Ranked* best, int count
   return best[place].output;
 }
 
-// Of all outputs, by one thread: the part first, then the output in it.
+// Samples from all outputs, in one thread: first a part, then an output in it.
 __device__ inline int DrawOfAll(const ChoiceArgs& a, const Rule& rule, int output, float most,
                                 int step) {
   const size_t line = static_cast<size_t>(output) * a.parts;
@@ -189,9 +189,9 @@ __device__ inline int DrawOfAll(const ChoiceArgs& a, const Rule& rule, int outpu
   return place;
 }
 
-// The bias lessens all others alike, so that only the best of them may win: see DraftBias.
+// The bias lowers all other outputs equally, so only the best of them can win (DraftBias).
 __device__ inline Ranked Biased(const Rule& rule, Ranked best, float of_draft) {
-  const Ranked draft = {logf(expf(of_draft) * (1 - rule.bias) + rule.bias), rule.leaning};
+  const Ranked draft = {logf(expf(of_draft) * (1 - rule.bias) + rule.bias), rule.favored};
   if (best.output == draft.output) return draft;
   best.value += log1pf(-rule.bias);
   return IsBefore(best, draft) ? best : draft;
@@ -201,7 +201,7 @@ struct ChooseShared {
   Ranked best[kMostCandidates];
 };
 
-// Of all parts of an output, by one warp. Gives how many there are.
+// Merges the candidates of all parts of an output, in one warp; returns how many there are.
 __device__ inline int JoinParts(const ChoiceArgs& a, int output, int wanted, Ranked* best) {
   const size_t line = static_cast<size_t>(output) * a.parts;
   Ranked last = {Infinity(), -1};
@@ -221,7 +221,7 @@ __device__ inline int JoinParts(const ChoiceArgs& a, int output, int wanted, Ran
   return found;
 }
 
-// The sequence goes on with its output, or ends.
+// Appends the output to the sequence, which continues with it or ends.
 __device__ inline void GoOn(const ChoiceArgs& a, const Rule& rule, int sequence, int length,
                             int output) {
   a.history[static_cast<size_t>(sequence) * a.history_stride + length] = output;
@@ -260,8 +260,8 @@ __device__ inline void Choose(const ChoiceArgs& a) {
     chosen.output = rule.top_k == 0 ? DrawOfAll(a, rule, output, most, length)
                                     : DrawOfBest(rule, s.best, count, length);
     chosen.value = logits[chosen.output] - log_total;
-  } else if (count > 0 && rule.leaning >= 0) {
-    chosen = Biased(rule, chosen, logits[rule.leaning] - log_total);
+  } else if (count > 0 && rule.favored >= 0) {
+    chosen = Biased(rule, chosen, logits[rule.favored] - log_total);
   }
   a.chosen[output].output = chosen.output;
   a.chosen[output].log_probability = chosen.value;

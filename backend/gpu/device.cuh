@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU has and C++ has not; emulation/device.h has the same for a CPU.
+// GPU instructions that C++ lacks; emulation/device.h has them for a CPU.
 #pragma once
 
 #define CT2T_UNROLL _Pragma("unroll")
@@ -26,7 +26,7 @@ __device__ inline unsigned char* SharedMemory() {
   return bytes;
 }
 
-// sums[16, 8] += x[16, 16] * w[16, 8], by a warp.
+// sums[16, 8] += x[16, 16] * w[16, 8], computed by a warp.
 __device__ inline void Mma(float (&sums)[4], const unsigned (&x)[4], const unsigned (&w)[2],
                            const Half&) {
 #if __CUDA_ARCH__ >= 800

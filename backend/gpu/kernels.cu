@@ -6,7 +6,7 @@
 #include "product.cuh"
 #include "rows.cuh"
 
-#ifndef CT2T_KERNEL  // name, struct that it takes, threads of a block, what it runs
+#ifndef CT2T_KERNEL  // name, argument struct, threads per block, function
 #define CT2T_KERNEL(name, Args, threads, ...) \
   extern "C" __global__ void __launch_bounds__(threads, 1) name(const Args a) { __VA_ARGS__(a); }
 #endif

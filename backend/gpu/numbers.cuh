@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of numbers, and sums of 16 by 16 products by a warp.
+// Number types, and 16 by 16 matrix products computed by a warp.
 #pragma once
 
 #include "args.h"
@@ -56,8 +56,8 @@ __device__ Eight<T> LoadEight(const T* from) {
   return *reinterpret_cast<const Eight<T>*>(from);
 }
 
-// Weights lie in tiles of 16 outputs by 16 inputs; of a tile, each lane has eight neighbours: what
-// Sums::Add takes. So a warp loads a tile in whole lines, and needs no shared memory for it.
+// Position of weight [n, k]. Weights are stored in tiles of 16 outputs by 16 inputs, in which each
+// lane has eight consecutive numbers, so a warp loads a tile without shared memory.
 template <class W>
 __device__ inline size_t PackedPlace(int n, int k, int inputs) {
   const size_t tile = static_cast<size_t>(n / 16) * (inputs / 16) + k / 16;
@@ -66,7 +66,7 @@ __device__ inline size_t PackedPlace(int n, int k, int inputs) {
   if constexpr (sizeof(W) == 4) {
     lane = column / 8 * 16 + row;
     element = column % 8;
-  } else {  // as mma.m16n8k16 has the second operand: twice 8 outputs
+  } else {  // the layout of the second operand of mma.m16n8k16, twice 8 outputs
     lane = row % 8 * 4 + column % 8 / 2;
     element = row / 8 * 4 + column / 8 * 2 + column % 2;
   }
@@ -76,13 +76,13 @@ __device__ inline size_t PackedPlace(int n, int k, int inputs) {
 __device__ inline unsigned Pair(const Half* x) { return *reinterpret_cast<const unsigned*>(x); }
 __device__ inline unsigned Pair(const Bfloat* x) { return *reinterpret_cast<const unsigned*>(x); }
 
-// Sums of a tile of 16 rows by 16 outputs, spread over a warp. Each adds its products in the order
-// of k, the same in every tile.
+// Sums of a tile of 16 rows by 16 outputs, distributed over a warp. Each sum adds its products in
+// the order of k, which is the same in every tile.
 template <class A>
 struct Sums {
   float of[2][4] = {};
 
-  // rows: 16 of them, 16 inputs each.
+  // rows: 16 rows of 16 inputs.
   __device__ void Add(const A* rows, int stride, const Eight<A>& weights) {
     const int lane = threadIdx.x % 32;
     const A* own = rows + lane / 4 * stride + lane % 4 * 2;
@@ -106,7 +106,7 @@ struct Sums {
   }
 };
 
-// float32 is multiplied as float32: a lane has half of the inputs of one output.
+// float32, without tensor cores: a lane has half of the inputs of one output.
 template <>
 struct Sums<float> {
   float of[16] = {};
@@ -150,18 +150,18 @@ __device__ float MostOf(float x) {
   return x;
 }
 
-// Of 16 numbers, held by half a warp.
+// The spread of 16 numbers, one per lane of half a warp.
 __device__ inline Spread SpreadOf(float x) {
   const float mean = SumOf<16>(x) / 16;
   return {mean, SumOf<16>((x - mean) * (x - mean))};
 }
 
-// What makes a normalized number of one of a row: (x - mean) * inverse * gamma + beta.
+// The statistics of a row that normalize it: (x - mean) * inverse * gamma + beta.
 struct RowNorm {
   float mean, inverse;
 };
 
-// By one warp, each lane gets it.
+// Computed by one warp; every lane gets the result.
 __device__ inline RowNorm NormOf(const Norm& norm, const Spread* spread, int width) {
   if (norm.gamma == nullptr) return {0, 1};
   const int lane = threadIdx.x % 32, parts = width / 16;

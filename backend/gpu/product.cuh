@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * weight^T, and what comes before and behind it. k is cut into the same slices in any
-// company and in any tile, and the slices are added in one order: a row's bits do not depend on its
-// neighbours.
+// y = x * weight^T, with a fused norm before and an epilogue after it. k is cut into the same
+// slices for every batch and tile, and slices are added in one order, so the bits of a row do not
+// depend on other rows.
 #pragma once
 
 #include "numbers.cuh"
 
 namespace ct2triton::gpu {
 
-constexpr int kWarps = 8;  // of a product's block; each sums one slice of k
-// Tiles of weights that a warp loads before it needs them.
+constexpr int kWarps = 8;  // per block of a product; each sums one slice of k
+// Number of weight tiles that a warp prefetches.
 template <class W>
 constexpr int kTilesAhead = sizeof(W) == 4 ? 1 : 4;
 
 template <class A, int kTiles>
 struct ProductShared {
-  static constexpr int kStride = sizeof(A) == 4 ? 20 : 24;  // of staged rows: no bank twice
+  static constexpr int kStride =
+      sizeof(A) == 4 ? 20 : 24;  // of staged rows, free of bank conflicts
   RowNorm norm[16 * kTiles];
   union {
-    alignas(16) A staged[kWarps][kTiles][16 * kStride];  // normalized
+    alignas(16) A staged[kWarps][kTiles][16 * kStride];  // normalized rows
     float sums[kWarps][kTiles][256];
   };
 };
@@ -48,7 +49,7 @@ __device__ inline int SourceRow(const ProductArgs& a, int row) {
   return a.rows == nullptr ? row : a.rows[row];
 }
 
-// 16 rows, 16 columns from k on, normalized, by one warp.
+// Normalizes 16 columns of 16 rows, from column k on; executed by one warp.
 template <class A>
 __device__ void Stage(const ProductArgs& a, int first_row, int k, const RowNorm* norm, A* to,
                       int stride) {
@@ -72,7 +73,7 @@ __device__ void ToCache(const ProductArgs& a, int row, int column, float y) {
   }
 }
 
-// By half a warp: 16 columns of a row.
+// The epilogue of 16 columns of a row, executed by half a warp.
 template <class A>
 __device__ void Finish(const ProductArgs& a, int row, int column, const RowNorm& norm, float y) {
   const size_t place = static_cast<size_t>(row) * a.matrix.n + column;
@@ -103,8 +104,8 @@ __device__ void Finish(const ProductArgs& a, int row, int column, const RowNorm&
   }
 }
 
-// Sums of this warp's slice of k. x: activations where no norm is fused; weight: this lane's part
-// of the tile's first 16 inputs.
+// Computes the sums of this warp's slice of k. x: the input if no norm is fused; weight: this
+// lane's part of the first 16 inputs of the tile.
 template <class W, class A, int kTiles, bool kNorm>
 __device__ void SumSlice(const ProductArgs& a, const A* x, const W* weight, int first_row,
                          ProductShared<A, kTiles>* s, Sums<A> (&sums)[kTiles]) {
@@ -142,7 +143,7 @@ __device__ void SumSlice(const ProductArgs& a, const A* x, const W* weight, int 
   }
 }
 
-// A block makes 16 columns of 16 * kTiles rows, and then the next ones. kNorm: x is `in`,
+// A block computes 16 columns of 16 * kTiles rows, then the next ones. kNorm: the input is `in`,
 // normalized; else it is `x`.
 template <class W, class A, int kTiles, bool kNorm>
 __device__ void Product(const ProductArgs& a) {
@@ -164,7 +165,7 @@ __device__ void Product(const ProductArgs& a) {
         static_cast<const W*>(a.matrix.weight) + static_cast<size_t>(tile) * 16 * k + lane * 8;
     Sums<A> sums[kTiles];
     SumSlice<W, A, kTiles, kNorm>(a, x, weight, first_row, &s, sums);
-    if constexpr (kNorm) __syncthreads();  // sums lie where rows are staged
+    if constexpr (kNorm) __syncthreads();  // sums use the memory of staged rows
     for (int t = 0; t < kTiles; ++t) sums[t].Store(s.sums[warp][t]);
     __syncthreads();
     const int place = threadIdx.x, r = place / 16, column = tile * 16 + place % 16;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embeddings, alignments, and the making of tiles.
+// Embeddings, alignments, and packing of matrices into tiles.
 #pragma once
 
 #include "numbers.cuh"
@@ -15,7 +15,7 @@ __device__ float EmbeddingAt(const Matrix& m, int id, int column) {
   return m.scale == nullptr ? x : x * m.scale[id];
 }
 
-// A block is a row. The width is a multiple of 16.
+// One block per row. The width is a multiple of 16.
 template <class W>
 __device__ void Embed(const EmbedArgs& a) {
   const int row = blockIdx.x, width = a.embedding.k, sequence = a.rows.sequence[row];
@@ -55,7 +55,7 @@ __device__ void Embed(const EmbedArgs& a) {
   a.rows.slot[row] = runs ? a.slots[static_cast<size_t>(sequence) * a.slots_stride + position] : -1;
 }
 
-// The token of the source that a step looks at most, by one thread: the first of equal ones.
+// The source position with the most attention in a step (the first of equal ones), in one thread.
 __device__ inline void Align(const AlignArgs& a) {
   const int output = blockIdx.x, row = a.output_rows[output];
   if (threadIdx.x != 0 || a.rows.position[row] < 0) return;
@@ -104,7 +104,7 @@ __device__ void PackRow(const PackArgs& a, int row, int source) {
   }
 }
 
-// A block is a row of the matrix; those beyond its last are zeros.
+// One block per row of the matrix; rows beyond the last are filled with zeros.
 __device__ inline void Pack(const PackArgs& a) {
   const int row = blockIdx.x;
   const int source = row >= a.n ? -1 : a.rows == nullptr ? row : a.rows[row];

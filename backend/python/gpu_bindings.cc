@@ -58,7 +58,7 @@ TokenRules RulesOf(const py::dict& values) {
   Take(values, "top_p", &TokenRules::top_p, &rules);
   Take(values, "temperature", &TokenRules::temperature, &rules);
   Take(values, "list", &TokenRules::list, &rules);
-  Take(values, "leaning", &TokenRules::leaning, &rules);
+  Take(values, "favored", &TokenRules::favored, &rules);
   Take(values, "bias", &TokenRules::bias, &rules);
   Take(values, "first_source", &TokenRules::first_source, &rules);
   Take(values, "sources", &TokenRules::sources, &rules);

@@ -33,9 +33,9 @@ class BiasTruth(SearchTruth):
         token = self.draft[place]
         if values[token] < FORBIDDEN:
             return values
-        leaning = math.log(math.exp(values[token]) * (1 - self.bias) + self.bias)
+        favored = math.log(math.exp(values[token]) * (1 - self.bias) + self.bias)
         values = values + math.log(1 - self.bias)
-        values[token] = leaning
+        values[token] = favored
         return values
 
     def greedy_mistake(self, free: Row, score: float | None) -> str:

@@ -348,7 +348,7 @@ def test_candidates_and_places_make_beams(truth: GpuTruth, decoder: Any) -> None
     forget(decoder, [first, second], [encoding])
 
 
-def test_a_leaning_towards_a_draft(truth: GpuTruth, decoder: Any) -> None:
+def test_a_bias_towards_a_draft(truth: GpuTruth, decoder: Any) -> None:
     """A bias b makes (1 - b) p + b of the probability of the draft's token, else (1 - b) p."""
     [source] = truth.sources(9)
     [(answer, _)] = translate(decoder, truth, [source], 2)
@@ -357,7 +357,7 @@ def test_a_leaning_towards_a_draft(truth: GpuTruth, decoder: Any) -> None:
     probabilities = np.exp(logits[0] - np.log(np.exp(logits[0]).sum()))
 
     for draft, bias in [(drafts[0], 0.3), (drafts[1], 0.9), (drafts[1], 1e-4)]:
-        [(tokens, score)] = translate(decoder, truth, [source], 1, leaning=draft, bias=bias)
+        [(tokens, score)] = translate(decoder, truth, [source], 1, favored=draft, bias=bias)
         biased = probabilities * (1 - bias)
         biased[draft] += bias
         assert tokens == [biased.argmax()]

@@ -129,8 +129,8 @@ class SupersedeStorm:
             return {}
         at = chooser.randint(0, len(answer))
         wrong = [*answer[:at], 9, *answer[at + 1 :]]
-        leaning = {"more": {"DRAFT_IDS": [answer]}, "draft_bias": 0.5}
-        return chooser.choice([{}, {"more": {"DRAFT_IDS": [wrong]}}, leaning if answer else {}])
+        favored = {"more": {"DRAFT_IDS": [answer]}, "draft_bias": 0.5}
+        return chooser.choice([{}, {"more": {"DRAFT_IDS": [wrong]}}, favored if answer else {}])
 
     def _note(self, transport: str, outcome: str, right: bool, seen: Any) -> None:
         with self._lock:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs kernels of CUDA C++ on a CPU: each thread of a block is a fiber, and blocks run one by one.
-// Barriers and operations of a warp wait as on a GPU. Fibers run in an order that a seed chooses,
-// so that a missing barrier shows; shared memory is filled with NaN when a block begins. Threads
-// that wait for each other for ever, or at different operations, end the program with a message.
+// Barriers and warp operations wait as on a GPU. A seed chooses the order in which fibers run, so
+// that a missing barrier shows; shared memory is filled with NaN when a block begins. If threads
+// wait for each other forever, or at different operations, the program ends with a message.
 #pragma once
 
 #include <algorithm>
@@ -34,10 +34,10 @@ extern Thread* running;
 extern Dim block_index, block_dim, grid_dim;
 
 void WaitForBlock();
-unsigned char* BlockMemory();  // exactly as much as the launch gives
+unsigned char* BlockMemory();  // of exactly the size that the launch gives
 
-// An operation of a warp. Each lane brings an operand; the lane that arrives last calls `combine`
-// with those of all lanes.
+// A warp operation. Each lane passes an operand; the lane that arrives last calls `combine` with
+// the operands of all lanes.
 using Combine = void (*)(void* const (&operands)[32]);
 void WaitForWarp(const char* operation, void* operand, Combine combine);
 
@@ -118,8 +118,8 @@ inline float OfPair<Bfloat>(unsigned pair, int which) {
   return __uint_as_float(which == 0 ? pair << 16 : pair & 0xffff0000U);
 }
 
-// sums[16, 8] += x[16, 16] * w[16, 8]: which lane holds which numbers is that of the instruction
-// mma.m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16").
+// sums[16, 8] += x[16, 16] * w[16, 8]. Lanes hold the numbers that the instruction mma.m16n8k16
+// assigns to them (PTX ISA, "Matrix Fragments for mma.m16n8k16").
 template <class T>
 void Mma(float (&sums)[4], const unsigned (&x)[4], const unsigned (&w)[2], const T&) {
   struct Operands {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of libcuda.so.1 that the host side calls, over the emulation: engine/compute/gpu/
-// loads this library as it loads the driver's. A stream does nothing before it is waited for,
-// so that what is read too early is seen to be wrong.
+// The functions of libcuda.so.1 that the host code calls, implemented with the emulation:
+// engine/compute/gpu/ loads this library in place of the driver's. A stream runs only when it is
+// waited for, so that a result that is read too early is wrong.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -25,25 +25,25 @@ constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kEccError = 214
 using Work = std::function<void()>;
 using Graph = std::vector<Work>;
 thread_local std::unique_ptr<Graph> capturing;
-std::recursive_mutex mutex;  // of all that follows; kernels run one at a time
+std::recursive_mutex mutex;  // guards all of the following; kernels run one at a time
 size_t allocated = 0, most_bytes = size_t{8} << 30;
 
 struct Stream {
   std::deque<Work> waiting;
-  size_t done = 0, graphs = 0;  // graphs: of those that wait
+  size_t done = 0, graphs = 0;  // graphs: number of waiting graphs
 };
 std::set<Stream*> streams;
-size_t most_graphs = 0;  // that waited in a stream at once
+size_t most_graphs = 0;  // largest number of graphs waiting in a stream
 
 struct Event {
   Stream* stream = nullptr;
-  size_t after = 0;  // so much of its work
+  size_t after = 0;  // number of work items of the stream before the event
 };
 
-std::set<const char*> pinned;  // where memory of the host begins that a device reads by itself
+std::set<const char*> pinned;  // begins of host memory that the device may read
 
-// "n,code": the nth graph fails with this code of the driver, and so does all that follows, as on a
-// device whose context an illegal access has poisoned.
+// "n,code": the nth graph and all later calls fail with this code of the driver, as on a device
+// whose context an illegal access has poisoned.
 struct Fault {
   long graphs_left = std::numeric_limits<long>::max();
   int code = kSuccess;
@@ -90,7 +90,7 @@ bool IsPinned(const void* memory) {
   return static_cast<const char*>(memory) < begin + reinterpret_cast<const size_t*>(begin)[-1];
 }
 
-// Of memory that is not pinned, a driver may wait for the stream first.
+// For memory that is not pinned, a driver may wait for the stream first.
 int Copy(void* to, const void* from, const void* on_host, size_t bytes, void* stream) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   const int added = Add(stream, [=] { std::memcpy(to, from, bytes); });
@@ -98,7 +98,7 @@ int Copy(void* to, const void* from, const void* on_host, size_t bytes, void* st
 }
 
 size_t& BytesBefore(void* memory) { return *static_cast<size_t*>(memory); }
-constexpr size_t kHead = 256;  // of an allocation: its size, and the alignment of a GPU's
+constexpr size_t kHead = 256;  // bytes before an allocation, for its size; a GPU's alignment
 
 }  // namespace
 
@@ -108,7 +108,7 @@ using Pointer = unsigned long long;
 
 void ct2t_emulation_seed(unsigned seed) { emulation::Seed(seed); }
 void ct2t_emulation_memory(size_t bytes) { most_bytes = bytes; }
-// Graphs that waited in a stream at once, at most, since the last call.
+// Returns the largest number of graphs that waited in a stream since the last call.
 size_t ct2t_emulation_graphs_at_once() { return std::exchange(most_graphs, 0); }
 
 int cuInit(unsigned) { return kSuccess; }
@@ -124,7 +124,7 @@ int cuDeviceGetName(char* name, int bytes, int) {
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   switch (attribute) {
-    case 75:  // the major number of its compute capability
+    case 75:  // the major compute capability
       return *value = 8, kSuccess;
     case 76:
       return *value = 0, kSuccess;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kStack = 64 << 10;
 
-struct Meeting {  // of the threads of a block, or of a warp
+struct Meeting {  // a barrier of the threads of a block or of a warp
   int members = 0, arrived = 0;
   unsigned past = 0;
   const char* operation = nullptr;
@@ -39,7 +39,7 @@ struct Fiber : Thread {
   const Meeting* waits = nullptr;
   unsigned until = 0;
   std::unique_ptr<char[]> stack{new char[kStack]};
-  void* fake_stack = nullptr;  // of the address sanitizer
+  void* fake_stack = nullptr;  // for AddressSanitizer
 };
 
 std::vector<std::unique_ptr<Fiber>> fibers;
@@ -61,8 +61,8 @@ std::map<std::string, Kernel>& Kernels() {
   std::abort();
 }
 
-// jmp_buf is quicker than swapcontext(), which asks the system; the sanitizer follows only the
-// latter.
+// jmp_buf is faster than swapcontext(), which makes a system call; AddressSanitizer supports only
+// the latter.
 #ifdef __SANITIZE_ADDRESS__
 ucontext_t scheduler;
 const void* scheduler_stack;
@@ -112,7 +112,7 @@ void Wait(Meeting* meeting) {
   own->waits = nullptr;
 }
 
-// A fiber runs one thread of each block, again and again.
+// Each fiber runs one thread of a block, for all blocks in turn.
 void Main() {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_size);
@@ -162,7 +162,7 @@ std::vector<std::vector<Fiber*>> GroupsOfBlock(std::mt19937* random) {
   return groups;
 }
 
-// Odd seeds: each warp runs as far as it can before the next one. Even ones: all go on in turn.
+// Odd seeds: each warp runs as far as it can before the next one. Even seeds: round-robin.
 void RunBlock(std::mt19937* random) {
   const auto groups = GroupsOfBlock(random);
   for (unsigned left = block_dim.x; left > 0;) {
@@ -227,7 +227,7 @@ void Launch(const Kernel& called, const void* args, Dim grid, Dim block, size_t 
   std::mt19937 random(order_seed);
   for (unsigned y = 0; y < grid.y; ++y) {
     for (unsigned x = 0; x < grid.x; ++x) {
-      // Its own allocation, so that the address sanitizer sees what goes beyond it.
+      // An allocation of its own, so that AddressSanitizer detects accesses beyond it.
       const size_t bytes = (shared_bytes + 127) / 128 * 128;
       const std::unique_ptr<unsigned char, decltype(&std::free)> memory(
           static_cast<unsigned char*>(std::aligned_alloc(128, std::max<size_t>(bytes, 128))),

@@ -10,11 +10,11 @@ namespace emulation {
 
 struct Kernel {
   size_t args_bytes = 0;
-  unsigned threads = 0;  // of a block
+  unsigned threads = 0;  // per block
   Run run = nullptr;
 };
 
-// Null: there is none of this name.
+// Null if there is no kernel of this name.
 const Kernel* Find(const std::string& name);
 
 // Runs all blocks of a kernel.

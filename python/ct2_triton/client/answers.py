@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for the answers of a server that may not survive it when a call is cancelled.
+"""Wait for answers without cancelling calls on a server that a cancellation can crash.
 
 Triton before 2.57 may crash when a gRPC call is cancelled, or reaches its deadline, just as its
-answer is sent (pull requests 7840 and 8078). Such a server ends a request by itself, at the time
-limit that the request carries; so the call goes on, and its answer is dropped.
+answer is sent (pull requests 7840 and 8078). On such a server the call continues until the server
+ends it at the request's own time limit, and its answer is dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-# After its time limit, for the answer that says so; then gRPC gives the call up after all.
+# After the time limit, for the answer that reports it; then gRPC ends the call.
 LATE_S = 5.0
 _CLOSE_S = 1.0
 _SURVIVES = (2, 57)
@@ -34,14 +34,14 @@ class Answers:
         self._dropped: set[asyncio.Future[Any]] = set()
 
     async def learn(self, timeout_s: float | None) -> None:
-        """Ask the server which one it is, unless that was done, and wait so long for the answer."""
+        """Ask the server once for its name and version, and wait this long for the answer."""
         if self._question is None:
             self._question = asyncio.create_task(self._survives_cancelling())
         if not self._question.done():
             await asyncio.wait({self._question}, timeout=timeout_s)
 
     def forget(self) -> None:
-        """Ask again next time: the connection was lost, and another server may answer there."""
+        """Ask again next time, because another server may answer after a lost connection."""
         if self._question is not None:
             self._question.cancel()
             self._question = None
@@ -65,7 +65,7 @@ class Answers:
         raise asyncio.TimeoutError
 
     def close(self) -> float | None:
-        """Ask no more; give the seconds that calls under way need to end, None for none."""
+        """Stop; return the seconds that running calls need to end, or None if there are none."""
         grace_s = None if self._may_cancel() else _CLOSE_S
         self.forget()
         return grace_s

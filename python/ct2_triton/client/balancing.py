@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several servers as one: each request goes to the next server whose connection stands.
+"""Use several servers as one: each request goes to the next connected server.
 
-Every server has a channel of its own, rather than one channel with gRPC's policy for all of them:
-only the state of a server's own channel tells a broken connection from a refusal. A name is looked
-up again every few seconds, so that a server that is added to it is found while the others work;
-gRPC resolves a name again only after a connection has ended.
+Every server has a channel of its own instead of one channel with gRPC's policy for all, because
+only the state of a server's own channel tells a broken connection from a refusal. Names are
+resolved again every few seconds, so that an added server is found while the others work; gRPC
+resolves a name again only after a connection has ended.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.retry import Deadline
 
 LOOK_UP_EVERY_S = 10.0
-_NEXT_LOOKUP_S = 0.5  # while there is no address at all
+_NEXT_LOOKUP_S = 0.5  # while no address is known
 
 
 class Address(NamedTuple):
@@ -69,7 +69,7 @@ def _key_of(request: service_pb2.ModelInferRequest) -> str | None:
 
 
 class RoundRobin:
-    """Connections to all servers of some URLs; has the methods of a `Connection`."""
+    """Connections to all servers of several URLs, with the methods of a `Connection`."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class RoundRobin:
     ) -> service_pb2.ModelInferResponse:
         """Send a request to the next server; see `Connection.infer`.
 
-        Those with one key go to one server, which alone can end the older for the newer.
+        Requests with the same key go to the same server, because only that one can end the older.
         """
         connection = await self._choose(deadline, _key_of(request))
         return await connection.infer(request, deadline, headers)
@@ -130,7 +130,7 @@ class RoundRobin:
             await connection.close()
 
     async def _choose(self, deadline: Deadline, key: str | None = None) -> Connection:
-        """Give the next connection that stands, or that of the key; wait while there is none."""
+        """Return the next open connection, or that of the key; wait while there is none."""
         if self._closed.is_set():
             raise closed_error()
         left_s = deadline.remaining_s()
@@ -147,7 +147,7 @@ class RoundRobin:
         return connection
 
     async def _wait_for_change(self, timeout_s: float) -> None:
-        """Wait until a connection may stand, the names are looked up, or the client is closed."""
+        """Wait until a connection may be open, names are resolved, or the client is closed."""
         changes: set[asyncio.Task[None]] = {one.watch() for _, one in self._ring}
         if not (lookup := self._start_lookup()).done():
             changes.add(lookup)
@@ -158,7 +158,7 @@ class RoundRobin:
                 await in_time(self._closed.wait(), timeout_s)
 
     def _next_ready(self) -> Connection | None:
-        """Turn the ring to the next connection that stands; those that do not, try to."""
+        """Rotate to the next open connection; closed ones reconnect."""
         for _ in range(len(self._ring)):
             _, connection = self._ring[0]
             self._ring.rotate(-1)
@@ -167,7 +167,7 @@ class RoundRobin:
         return None
 
     def _ready_for(self, key: str) -> Connection | None:
-        """Give a key the same connection as long as that stands, whatever others do."""
+        """Return the same connection for a key as long as it is open."""
         ready = [(address, one) for address, one in self._ring if one.is_ready()]
         if not ready:
             return None
@@ -198,7 +198,7 @@ class RoundRobin:
         )
 
     def _start_lookup(self) -> asyncio.Task[None]:
-        """Look all names up, in a task of its own, where it is time to."""
+        """Resolve all names in a task, if it is time to."""
         if self._lookup is None or (self._lookup.done() and time.monotonic() >= self._next_lookup):
             self._lookup = asyncio.create_task(self._look_up_all())
         return self._lookup
@@ -212,7 +212,7 @@ class RoundRobin:
             except (OSError, UnicodeError) as error:
                 self._problem = f"{url}: {error}"
                 found.update((address, None) for address in known if address.url == url)
-        # The ring turned meanwhile, but only this task changes what is in it.
+        # The ring was rotated meanwhile, but only this task adds and removes connections.
         for address, connection in list(self._ring):
             if address not in found:
                 self._ring.remove((address, connection))
@@ -223,7 +223,7 @@ class RoundRobin:
         self._next_lookup = time.monotonic() + pause_s
 
     async def _close_retired(self) -> None:
-        """Close those that have answered all their calls."""
+        """Close removed connections that have no calls left."""
         idle = [one for one in self._retired if one.calls == 0]
         self._retired = [one for one in self._retired if one.calls > 0]
         for connection in idle:

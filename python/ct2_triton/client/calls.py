@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sentences of one call have in common: languages, options, keys and headers."""
+"""The settings that all sentences of a call share: languages, options, keys and headers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def asks_for_verdicts(options: Mapping[str, OptionValue]) -> bool:
 
 @dataclass(frozen=True)
 class Call:
-    """What the sentences of one call have in common."""
+    """The settings that all sentences of a call share."""
 
     source: Language | None
     targets: tuple[Language | None, ...]
@@ -68,14 +68,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Text:
-    """A text that goes to a model that takes text.
+    """A text for a text model.
 
     Attributes:
         text: The text.
-        source: Its language; None for the model's default, or a model of one pair.
-        targets: Languages wanted; `(None,)` for a model of one pair.
-        prefix: How the translation begins, of a text in one language; "" for none.
-        draft: What the translation is expected to be; "" for none.
+        source: Its language; None for the model's default, or for a model of one language pair.
+        targets: Target languages; `(None,)` for a model of one language pair.
+        prefix: Text with which the translation into one language must begin; "" for none.
+        draft: Expected translation; "" for none.
     """
 
     text: str
@@ -91,9 +91,9 @@ if TYPE_CHECKING:
 
 
 def row_key(prefix: str, *parts: object) -> str:
-    """Make the key of one row, which no other row of the same call has.
+    """Make the key of a row, unique in its call.
 
-    The parts tell the row from others of the call; None is left out.
+    The parts identify the row; None is left out.
     """
     if not isinstance(prefix, str) or not prefix:
         raise InvalidCallError(f"supersede is {prefix!r}; it must be a text that is not empty")
@@ -108,14 +108,14 @@ def row_key(prefix: str, *parts: object) -> str:
 
 
 def sentence_key(prefix: str, sentence: Sentence, superseded: Superseded) -> str | None:
-    """Make the key that all versions of a sentence share; None for one that has no others."""
+    """Make the key that all versions of a sentence share; None if there are no other versions."""
     if sentence.id is None or superseded == "keep":
         return None
     return row_key(prefix, sentence.id)
 
 
 def read_headers(metadata: Mapping[str, str] | None) -> Headers:
-    """Read what a caller gives as headers; gRPC takes their names in lower case only."""
+    """Read headers; gRPC accepts names in lower case only."""
     headers = tuple((name.lower(), value) for name, value in (metadata or {}).items())
     for name, value in headers:
         if not _NAME.fullmatch(name) or name.startswith("grpc-") or name.endswith("-bin"):
@@ -131,27 +131,27 @@ def read_headers(metadata: Mapping[str, str] | None) -> Headers:
 
 
 def join_headers(of_client: Headers, of_call: Headers) -> Headers | None:
-    """Join both; where a name is in both, the call's value counts. None for none."""
+    """Merge the headers of client and call; those of the call win. None for none."""
     return tuple({**dict(of_client), **dict(of_call)}.items()) or None
 
 
 async def blank(text: str, call: Call, code: str | None) -> Translation:
-    """Give the result for a text without a visible character."""
+    """Return the result for a text without a visible character."""
     return empty_translation(text, code_of(call.source), code, judged=call.judged)
 
 
 async def failed(error: ClientError) -> Translation:
-    """Fail as a result that is awaited."""
+    """Raise an error when awaited."""
     raise error
 
 
 def code_of(language: Language | None) -> str | None:
-    """Give a language's code; None for None."""
+    """Return a language's code; None for None."""
     return None if language is None else language.code
 
 
 def is_unicode(text: str) -> bool:
-    """Tell whether a text can be sent. JSON and a shell may give half of a surrogate pair."""
+    """Tell whether a text can be sent: JSON and a shell can pass half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class TranslationClient(ModelClient):
-    """Translate with one model of one server, over one connection.
+    """Translate with a model of a server.
 
-    Safe for any number of concurrent calls in one event loop, and for one loop after another
-    (`asyncio.run` twice). Make one and keep it: each client opens a connection of its own.
+    It supports any number of concurrent calls in one event loop, and one event loop after another
+    (`asyncio.run` twice). Keep a client, because each one opens a connection of its own.
 
         async with TranslationClient("localhost:8001", "nllb", repository="models") as client:
             german, french = await client.translate(
@@ -126,43 +126,43 @@ class TranslationClient(ModelClient):
     ) -> Translation | list[Translation] | list[list[Translation]]:
         """Translate a sentence, or many, into one or more languages.
 
-        Cancelling the awaiting task cancels what is under way on the server; a Triton before 2.57,
-        which may not survive that, works on until its time limit.
+        Cancelling the awaiting task also cancels its requests on the server. Triton before 2.57 can
+        crash at a cancellation, so there requests continue until their time limit.
 
         Args:
-            text: A sentence, or a sequence of them. Text without a visible character gives an
-                empty result and no request. A model that takes text cuts longer text into
-                sentences itself (the option `split`), and has all targets in one request.
-            source: Language of the text, by the model's code or an alias such as "en"; None for a
-                model without source languages, or for the default of a model that takes text.
-            targets: Language or languages wanted; None for a model without target languages.
-            timeout_s: Seconds the whole call may take, or None; left out, the client's setting.
-            supersede: A key for one sentence, such as "meeting-7/speaker-1": a newer call with the
-                same key and language ends this one on the server at its next step, of whichever
-                client it is. Choose keys that no other client has. With a key nothing is sent
-                again (`RetryPolicy.outage_s`).
-            session: What calls have in common that are to go to one version, where the client
-                has several (`versions`); None: `supersede`, or the text itself.
-            prefix: How the answer has to begin, for one sentence in one language: a text, or for
-                a model of token ids its ids, such as the first of `Translation.ids` of an earlier
-                call. The answer contains it. With the option `prefix_bias_beta` the answer is only
-                biased towards it.
-            draft: What the answer is expected to be, such as the translation of an earlier version
-                of the sentence, for one sentence in one language: the whole text, or for a model of
-                token ids the ids after those of `prefix`. It changes no answer: what is right saves
-                steps on a server that decodes in loops. Greedy searches only (`beam_size=1`). With
-                the option `draft_bias` the answer is biased towards it, also in a beam search.
-            metadata: Headers of this call, such as a `traceparent`, beside the client's.
+            text: A sentence, or a sequence of sentences. Text without a visible character gives an
+                empty result without a request. A text model cuts longer text into sentences (the
+                option `split`) and translates into all targets in one request.
+            source: Language of the text, as the model's code or an alias such as "en"; None for a
+                model without source languages, or for the default of a text model.
+            targets: Target language or languages; None for a model without target languages.
+            timeout_s: Time limit of the whole call in seconds, or None; default: the client's.
+            supersede: A key for one sentence, such as "meeting-7/speaker-1". A newer call with the
+                same key and language, by any client, ends this one on the server at its next
+                step, so choose keys that no other client has. Calls with a key are not sent
+                again after an outage (`RetryPolicy.outage_s`).
+            session: Calls with the same session go to the same version, if the client has several
+                (`versions`); None: `supersede`, or the text itself.
+            prefix: What the translation must begin with, for one sentence in one language: a text,
+                or for a token-ID model IDs, such as the first of `Translation.ids` of an earlier
+                call. The translation contains it. With the option `prefix_bias_beta` the
+                translation is only biased towards it.
+            draft: The expected translation, such as that of an earlier version of the sentence, for
+                one sentence in one language: the whole text, or for a token-ID model the IDs after
+                `prefix`. It does not change the translation; tokens that are right save decode
+                steps in a decode loop. Greedy search only (`beam_size=1`). With the option
+                `draft_bias` the translation is biased towards it, also in a beam search.
+            metadata: Headers of this call, such as a `traceparent`, in addition to the client's.
             **options: Decoding options, such as `beam_size=4` (docs/parameters.md).
 
         Returns:
-            The translation of one sentence into one language. Of a sequence of sentences or of
-            languages a list in their order; of both, for each sentence a list of its languages.
+            The translation of one sentence into one language. For a sequence of sentences or of
+            languages, a list in their order; for both, a list of languages for each sentence.
 
         Raises:
-            UnknownLanguageError: A language is not the model's.
+            UnknownLanguageError: The model does not have a language.
             SupersededError: A newer call had the same key.
-            ClientError: Another of its subclasses; what had been sent is cancelled.
+            ClientError: Another of its subclasses; requests in progress are cancelled.
         """
         if supersede is not None and not isinstance(text, str):
             raise InvalidCallError("supersede is a key for one sentence; text is a sequence")
@@ -176,10 +176,10 @@ class TranslationClient(ModelClient):
                 raise InvalidCallError(f"{name} is for one sentence in one language")
             call = replace(call, prefix=_given(prefix), draft=_given(draft))
         if any(map(str.strip, [text] if isinstance(text, str) else text)):
-            await self._meet(deadline)  # once, before many sentences need it
+            await self._meet(deadline)  # connect once, before many sentences need it
 
         async def sentence(one: str) -> Translation | list[Translation]:
-            # Where a newer call ends all languages, a cancellation would meet their end.
+            # A newer call ends all languages on the server, so they need not be cancelled.
             rows = self._sentence(one, call).values()
             found = await run_all((row() for row in rows), cancels=supersede is None)
             return found[0] if targets is None or isinstance(targets, str) else found
@@ -206,32 +206,32 @@ class TranslationClient(ModelClient):
         metadata: Mapping[str, str] | None = None,
         **options: OptionValue,
     ) -> AsyncGenerator[StreamItem, None]:
-        """Translate sentences as they come.
+        """Translate sentences as they arrive.
 
-        Leaving the iteration cancels what is under way, as in `translate`; use
-        `contextlib.aclosing(client.stream(...))` where it may be left early.
+        Leaving the iteration cancels requests in progress, as in `translate`. If it can be left
+        early, use `contextlib.aclosing(client.stream(...))`.
 
         Args:
-            sentences: Sentences, or `Sentence` objects whose id ties their versions together.
+            sentences: Sentences, or `Sentence` objects; versions of a sentence have the same id.
             source: Language of the sentences, as in `translate`.
-            targets: Language or languages wanted, as in `translate`.
-            timeout_s: Seconds each sentence may take, from the moment it is sent, or sent again.
+            targets: Target language or languages, as in `translate`.
+            timeout_s: Time limit of each sentence in seconds, from when it is sent or sent again.
             max_in_flight: See `StreamOptions`.
             order: See `StreamOptions`.
             superseded: See `StreamOptions`.
             on_error: See `StreamOptions`.
-            supersede: A key of this stream, as in `translate`. Then a newer version of a sentence
-                ends the older one by a key made of this, the sentence's id and the language.
-                Without it the older one is cancelled, as in `translate`.
+            supersede: A key of this stream, as in `translate`. A newer version of a sentence then
+                ends the older one by a key made of this one, the sentence's id and the language.
+                Without it, the older one is cancelled, as in `translate`.
             session: As in `translate`; None: `supersede`, or this stream alone.
             metadata: Headers of its requests, as in `translate`.
             **options: Decoding options.
 
         Yields:
-            One item for each sentence and language, less those that were superseded.
+            One item for each sentence and language, except superseded ones.
 
         Raises:
-            UnknownLanguageError: A language is not the model's.
+            UnknownLanguageError: The model does not have a language.
             ClientError: A sentence failed and `on_error` is "raise".
         """
         start_clock = partial(self._deadline, timeout_s)
@@ -272,31 +272,31 @@ class TranslationClient(ModelClient):
         metadata: Mapping[str, str] | None = None,
         **options: OptionValue,
     ) -> AsyncGenerator[TextPart, None]:
-        """Translate one text and yield the translations while they grow.
+        """Translate one text and yield the parts of its translations as they are generated.
 
-        It asks a model of streams, as `ct2-prepare --io stream` writes it (docs/text.md). The parts
-        of a language, joined, are the greedy translation of the text.
+        It needs a stream model, which `ct2-prepare --io stream` writes (docs/text.md). The joined
+        parts of a language are the greedy translation of the text.
 
-        Leaving the iteration ends the stream on the server; use
-        `contextlib.aclosing(client.stream_text(...))` where it may be left early.
+        Leaving the iteration ends the stream on the server. If it can be left early, use
+        `contextlib.aclosing(client.stream_text(...))`.
 
         Args:
-            text: One or many sentences.
+            text: One or more sentences.
             source: Language of the text, as in `translate`.
-            targets: Language or languages wanted, as in `translate`.
-            model: Name of the model of streams; None: this model's with the suffix "-stream".
-            timeout_s: Seconds until the last part, or None; left out, the client's setting.
-            supersede: A key, as in `translate`, for the whole text.
+            targets: Target language or languages, as in `translate`.
+            model: Name of the stream model; None: this model's name with the suffix "-stream".
+            timeout_s: Time limit of the whole stream in seconds, or None; default: the client's.
+            supersede: A key for the whole text, as in `translate`.
             metadata: Headers, as in `translate`.
-            **options: Decoding options of greedy searches.
+            **options: Decoding options of greedy search.
 
         Yields:
-            Each part as it comes.
+            Each part as it arrives.
 
         Raises:
-            UnknownLanguageError: A language is not the model's.
+            UnknownLanguageError: The model does not have a language.
             SupersededError: A newer call had the same key.
-            ClientError: Another of its subclasses. What was yielded before is no answer.
+            ClientError: Another of its subclasses. The parts before it are no translation.
         """
         deadline = self._deadline(timeout_s)
         session = supersede or text
@@ -325,7 +325,7 @@ class TranslationClient(ModelClient):
         return Call(*pair, options, start_clock, supersede, session=session, headers=headers)
 
     def _sentence(self, text: str, call: Call) -> Rows:
-        if self._codec is None:  # nothing but blank texts: the server was not asked
+        if self._codec is None:  # all texts are blank: the server was not asked
             return {code: partial(blank, text, call, code) for code in call.codes}
         return self._codec.start(text, call)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One gRPC channel to a server: reach it, ask it, and turn its refusals into our errors.
+"""One gRPC channel to a server: connect, send requests, and map its refusals to our errors.
 
-Built on the stubs that tritonclient generates rather than on its client class, because the state of
-the channel is what tells "the server could not be reached" from "the server refused": both are
-UNAVAILABLE, with nothing but the wording between them, and tritonclient hides the channel.
+Built on the stubs of tritonclient, not on its client class, which hides the channel. Only the state
+of the channel tells "the server could not be reached" from "the server refused": both are
+UNAVAILABLE and differ only in their wording.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
-QUESTION_S = 1.0  # for an answer whether the server lives, after all other waiting
+QUESTION_S = 1.0  # time for an answer to ServerLive, after all other waiting
 _STATE_LAG_S = 0.25
-_RESTRICTED = "This protocol is restricted"  # how Triton begins when a secret header is missing
-# How the backend begins what it sends with CANCELLED.
+_RESTRICTED = "This protocol is restricted"  # of a missing secret header
+# Begins of the backend's messages with the status CANCELLED.
 _SUPERSEDED = "superseded"
 _LATE = "deadline exceeded"
-# How gRPC tells that a connection broke behind a proxy, whose own connection stands.
+# Messages of gRPC when the connection between a proxy and its server broke.
 _BROKE_BEHIND = re.compile(r"Stream removed|RST_STREAM|http2 header with status: 502")
 
 _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
@@ -56,14 +56,14 @@ _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
 
 
 def _is_of_the_connection(error: grpc.RpcError) -> bool:
-    """Say whether a question failed on its way, or without an answer, and was not refused."""
+    """Say whether a request failed in transit or without an answer, and was not refused."""
     if error.code() is grpc.StatusCode.UNAVAILABLE:
         return not (error.details() or "").startswith(_RESTRICTED)
     return error.code() in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNKNOWN)
 
 
 class Connection:
-    """A channel that is opened once and used for everything, by any number of tasks."""
+    """A channel that is opened once and shared by any number of tasks."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Connection:
         Args:
             url: Host and port of the server's gRPC endpoint, such as `localhost:8001`.
             retry: What to do while the server cannot be reached.
-            credentials: For TLS; None sends in the clear.
+            credentials: For TLS; None: no encryption.
             metadata: Headers for every request, such as an authorization.
             options: Further options of the gRPC channel.
         """
@@ -103,7 +103,7 @@ class Connection:
         self._calls = 0
         self._watch: asyncio.Task[None] | None = None
         self._losses = 0
-        self._settled = 0  # of the losses: the server has answered a question that came later
+        self._settled = 0  # number of losses before the last answered request
         self._has_answered = asyncio.Event()  # the newest of those questions
         self._break: asyncio.Task[None] | None = None
         self._pulse = Pulse(self._ask_for_life, QUESTION_AFTER_S)
@@ -111,9 +111,9 @@ class Connection:
         self._answers = Answers(self._ask_which_server)
 
     async def close(self) -> None:
-        """Close the channel; calls under way end with InvalidCallError.
+        """Close the channel; calls in progress end with InvalidCallError.
 
-        On a server that may not survive cancelling they have a second to end by themselves.
+        On a server that a cancellation can crash, they first have a second to end by themselves.
         """
         self._closed = True
         self._pulse.stop()
@@ -127,8 +127,8 @@ class Connection:
     ) -> service_pb2.ModelInferResponse:
         """Send one ModelInferRequest, once, and return the ModelInferResponse.
 
-        Cancelling the awaiting task, and the end of the deadline, cancel the call on a server that
-        survives that; others end the request at its own time limit, if it has one. A ClientError
+        Cancelling the awaiting task, and the deadline, cancel the call, except on a server that
+        this can crash, which ends the request at its own time limit, if it has one. A ClientError
         has gRPC's error as its cause.
         """
         with self._call():
@@ -153,8 +153,8 @@ class Connection:
     ) -> AsyncGenerator[service_pb2.ModelStreamInferResponse, None]:
         """Send one ModelInferRequest of a decoupled model and yield each response to it.
 
-        Until the deadline the server must be reached. The stream itself has no limit: to end it
-        would cancel it, which Triton 2.51 may not survive. An error of the model is a response.
+        The deadline is for reaching the server. The stream itself has no limit, because ending it
+        would cancel it, which can crash Triton 2.51. An error of the model is a response.
         """
         with self._call():
             await self._reach(deadline)
@@ -175,7 +175,7 @@ class Connection:
         return await self._ask(self._stub.ModelMetadata, request, deadline)
 
     async def ready_models(self, deadline: Deadline) -> dict[str, list[str]]:
-        """Ask which models can be asked, and give the versions of each by its name.
+        """List the models that are ready, with the versions of each.
 
         Raises:
             ClientError: One of its subclasses, with gRPC's error as the cause.
@@ -201,7 +201,7 @@ class Connection:
 
     @contextmanager
     def _call(self) -> Iterator[None]:
-        """Count a call, and name the end of the client: gRPC cancels what is under way then."""
+        """Count a call, and report the end of the client, when gRPC cancels the call."""
         self._calls += 1
         try:
             yield
@@ -213,7 +213,7 @@ class Connection:
             self._calls -= 1
 
     async def _reach(self, deadline: Deadline) -> None:
-        """Wait until the channel stands, as long as the policy and the deadline allow."""
+        """Wait until the channel is connected, as long as the policy and the deadline allow."""
         if self._closed:
             raise closed_error()
         if self.is_ready():
@@ -230,38 +230,38 @@ class Connection:
 
     @property
     def _is_in_doubt(self) -> bool:
-        """Whether a call was lost, and the server has not answered since."""
+        """Whether a call was lost and the server has not answered since."""
         return self._settled < self._losses
 
     def is_ready(self) -> bool:
-        """Say whether the channel stands; if not, it tries to."""
+        """Say whether the channel is connected; if not, start to connect."""
         if self._is_in_doubt:
             self.watch()
             return False
         return self._channel.get_state(try_to_connect=True) is _READY
 
     def watch(self) -> asyncio.Task[None]:
-        """Return the task that ends when the channel stands; all who wait for it share it."""
+        """Return the task, shared by all callers, that ends when the channel is connected."""
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._stand())
         return self._watch
 
     async def _stand(self) -> None:
-        """Wait until the channel stands; after a loss, until the server has answered over it.
+        """Wait until the channel is connected and, after a loss, the server has answered over it.
 
-        gRPC calls a channel ready as long as a connection that it has given up still writes, and
-        each call over it fails.
+        gRPC reports a channel as ready while a connection that it has given up still writes,
+        although each call over it fails.
         """
         pauses = self._retry.pauses()
         await self._channel.channel_ready()
         while self._is_in_doubt:
             if await self._silence(CONNECT_TIMEOUT_S) is not None:
-                with suppress(asyncio.TimeoutError):  # perhaps another call's question is answered
+                with suppress(asyncio.TimeoutError):  # another task may have received an answer
                     await in_time(self._has_answered.wait(), next(pauses))
                 await self._channel.channel_ready()
 
     async def _silence(self, timeout_s: float) -> grpc.RpcError | None:
-        """Ask the server whether it lives; give why it did not answer. A refusal is an answer."""
+        """Send ServerLive; return why it was not answered, or None. A refusal is an answer."""
         losses = self._losses
         try:
             await self._is_alive(timeout_s)
@@ -275,11 +275,11 @@ class Connection:
 
     @property
     def calls(self) -> int:
-        """How many calls are under way, or wait to be."""
+        """Number of calls in progress or waiting."""
         return self._calls
 
     async def prove_reachable(self, deadline: Deadline) -> None:
-        """Make gRPC say why the server is out of reach; return if it has just come back."""
+        """Make gRPC report why the server is unreachable; return if it is reachable again."""
         if self._closed:
             raise closed_error()
         timeout_s = deadline.remaining_s()
@@ -306,14 +306,14 @@ class Connection:
         )
 
     def _ask_for_life(self) -> None:
-        """Ask the server something, unless it still owes an answer; its answer is not read."""
+        """Send a request whose answer is not read, unless the previous one is still unanswered."""
         if self._question is None or self._question.done():
             self._question = self._is_alive(PING_AFTER_S + PING_TIMEOUT_S)
 
     async def _is_broken(self) -> bool:
-        """Say, after an UNAVAILABLE, whether the connection broke or the server said it.
+        """Say, after an UNAVAILABLE, whether the connection broke or the server sent it.
 
-        gRPC ends the calls of a broken connection a little before the channel changes its state.
+        gRPC ends the calls of a broken connection shortly before the channel changes its state.
         """
         if self._channel.get_state() is not _READY:
             return True
@@ -323,13 +323,13 @@ class Connection:
         return bool(done) or self._channel.get_state() is not _READY
 
     async def _was_lost(self, status: grpc.StatusCode, details: str) -> bool:
-        """Say whether a request was lost with a connection: this one, or one behind a proxy."""
+        """Say whether a request was lost with this connection or with that of a proxy."""
         if status is grpc.StatusCode.UNAVAILABLE:
             return _BROKE_BEHIND.search(details) is not None or await self._is_broken()
         return status is grpc.StatusCode.UNKNOWN and _BROKE_BEHIND.search(details) is not None
 
     async def _wrapped(self, error: grpc.aio.AioRpcError, deadline: Deadline) -> errors.ClientError:
-        """Choose our error for one of gRPC's."""
+        """Map an error of gRPC to one of ours."""
         status, details = error.code(), error.details()
         if status is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.timeout_s is not None:
             return deadline.expired_error()
@@ -351,16 +351,16 @@ class Connection:
         return kind(details or f"the server answered {status.name} without a text")
 
 
-# A question follows at most twice this time of silence, and so comes before the ping.
+# ServerLive is sent after at most twice this silence, so before the ping.
 QUESTION_AFTER_S = 2.0
-# Together the time after which a call to a silent server fails.
+# Their sum is the time after which a call to a silent server fails.
 PING_AFTER_S = 5.0
 PING_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 5.0
 
 
 def channel_options() -> list[tuple[str, int]]:
-    """Return the options of a gRPC channel that gives a silent server up."""
+    """Return the options of a gRPC channel that disconnects from a silent server."""
     return [
         ("grpc.keepalive_time_ms", round(1000 * PING_AFTER_S)),
         ("grpc.keepalive_timeout_ms", round(1000 * PING_TIMEOUT_S)),
@@ -370,23 +370,23 @@ def channel_options() -> list[tuple[str, int]]:
 
 
 class Pulse:
-    """Ask a question whenever calls are under way and the server has been silent for a while.
+    """Send ServerLive when calls are in progress and the server has been silent for a while.
 
-    A peer may fall silent without ending its connection: power goes, or a router forgets it. gRPC
-    finds out with pings. But a server with gRPC's own rules ends the connection of a client that
-    pings it often while it sends nothing itself (`too_many_pings`), as during a long call. gRPC's
-    client knows the rule: after two pings it is quiet for a minute, and notices nothing in it.
+    A peer can fall silent without ending its connection, because it lost power or a router dropped
+    the connection. gRPC detects this with pings. But by default, a server ends the connection of a
+    client that pings it often while the server sends nothing (`too_many_pings`), as during a long
+    call. gRPC's client follows this rule: after two pings it sends none for a minute.
 
-    So the client asks a small question (`ServerLive`) while nothing comes back. The answer is data
-    of the server's own: gRPC puts its next ping off, and the server starts to count anew. A healthy
-    server sees no ping. One that does not answer gets a ping, and is given up when it does not
-    answer that one either.
+    Therefore the client sends a small request (`ServerLive`) while nothing is received. The answer
+    is data from the server, so gRPC postpones its next ping and the server's count restarts. A
+    healthy server gets no ping. A server that does not answer gets one, and is disconnected if it
+    does not answer that either.
 
-    It costs nothing while answers come, and holds no task while there are no calls.
+    Nothing is sent while answers arrive, and no task runs while there are no calls.
     """
 
     def __init__(self, ask: Callable[[], object], interval_s: float) -> None:
-        """Start nothing yet; `ask` starts a question after so much silence, without waiting."""
+        """Prepare; `ask` starts a request after this much silence, without waiting."""
         self._ask = ask
         self._interval_s = interval_s
         self._under_way = 0
@@ -395,7 +395,7 @@ class Pulse:
 
     @contextmanager
     def during_call(self) -> Iterator[None]:
-        """Watch as long as the block runs; its good end is a sign of life."""
+        """Watch while the block runs; if it ends without an error, the server is alive."""
         self._under_way += 1
         if self._timer is None:
             self._start()
@@ -406,7 +406,7 @@ class Pulse:
             self._under_way -= 1
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sentence to requests of token ids, with the tokenizer here, and answers back to text.
+"""Turn a sentence into token-ID requests with the local tokenizer, and answers back into text.
 
-One row is one request, also when a call has many sentences and languages. Triton's dynamic batcher
-puts rows of different length together without padding, each is answered when it is itself ready,
-fails alone, and can be cancelled alone. A request of several rows would need padding and lengths
-(optional inputs, which keep Triton from batching it with others) and would be answered when its
-slowest row is. The price is one gRPC message for each row, a fraction of a millisecond, shared over
-one HTTP/2 connection.
+Each row is a request of its own, even if a call has many sentences and languages. Triton's dynamic
+batcher combines rows of different lengths without padding; each row is answered when it is ready,
+fails alone, and can be cancelled alone. A request of several rows would need padding and lengths,
+which are optional inputs and keep Triton from batching it with others, and would wait for its
+slowest row. A row costs one gRPC message, a fraction of a millisecond, over a shared connection.
 
-For the same reason every request of a model sends the same set of inputs: TARGET_PREFIX always,
-of length 0 where there is nothing to force, and DRAFT_IDS where the model takes it.
+For the same reason, all requests of a model send the same set of inputs: always TARGET_PREFIX, with
+length 0 if there is no prefix, and DRAFT_IDS if the model has this input.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ HYPOTHESES, HYPOTHESIS_LENGTHS = "HYPOTHESES", "HYPOTHESIS_LENGTHS"
 DRAFT_TOKENS_KEPT, ALIGNMENTS = "DRAFT_TOKENS_KEPT", "ALIGNMENTS"
 QUALITY, QUALITY_FLAGS = "QUALITY", "QUALITY_FLAGS"
 
-_MOST_OTHERS = 4  # pieces that the start of a draft may have more or less than the prefix alone
+_MOST_OTHERS = 4  # pieces by which the start of a draft may differ from the prefix alone
 
 _INTEGERS = {
     f"{sign}INT{bits}": np.dtype(f"<{kind}{bits // 8}")
@@ -52,7 +51,7 @@ _INTEGERS = {
 
 @dataclass(frozen=True)
 class ModelTensors:
-    """What a loaded model declares, as far as the client uses it.
+    """The tensors of a loaded model that the client uses.
 
     Attributes:
         model: Name on the server.
@@ -93,12 +92,12 @@ class ModelTensors:
 
     @property
     def takes_drafts(self) -> bool:
-        """Whether rows may have a draft, and the answer says what of it was kept."""
+        """Whether the model takes drafts and reports how many of their tokens it kept."""
         return DRAFT_IDS in self.inputs and DRAFT_TOKENS_KEPT in self.outputs
 
 
 class IdCodec:
-    """Sentences for a model of token ids; one request for each language."""
+    """Sends sentences to a token-ID model, one request for each language."""
 
     takes_text: ClassVar[bool] = False
 
@@ -125,7 +124,7 @@ class IdCodec:
         row = rules.input_ids(encoded.ids, call.source, target)
         forced, draft = self._given(call)
         options = call.options
-        if call.draft and not draft:  # nothing of it is left to lean towards
+        if call.draft and not draft:  # no tokens of the draft are left for the bias
             options = {name: value for name, value in options.items() if name != "draft_bias"}
         prefix = [*rules.target_prefix(target), *forced]
         key = None if call.supersede is None else row_key(call.supersede, wanted)
@@ -146,9 +145,9 @@ class IdCodec:
         )
 
     def _given(self, call: Call) -> tuple[Sequence[int], Sequence[int]]:
-        """Give the ids that are forced, and those that are expected after them.
+        """Return the IDs of the prefix, and the IDs expected after them.
 
-        The prefix may end inside a piece of the draft: then nothing is expected.
+        If the prefix ends inside a piece of the draft, the draft is dropped.
         """
         forced, draft = call.prefix, call.draft
         forced = self._tokenizer.encode_target(forced) if isinstance(forced, str) else forced
@@ -177,18 +176,18 @@ def build_request(
 
     Args:
         tensors: What the model declares.
-        input_ids: Source ids, complete.
-        prefix: Target ids to force; may be empty.
+        input_ids: All source IDs.
+        prefix: Target IDs with which the output must begin; may be empty.
         options: Decoding options by name. Lists travel as JSON strings.
-        timeout_s: Time the caller has, told to Triton's scheduler as well; None for no limit.
-        supersede_key: Ends the older requests of this model with the same key; None for none.
-        draft: Target ids that are expected after `prefix`; a model that takes none gets none.
+        timeout_s: Time limit, also sent to the server; None for no limit.
+        supersede_key: Ends older requests of this model with the same key; None for none.
+        draft: Target IDs expected after `prefix`; ignored if the model takes no drafts.
 
     Returns:
         The protobuf message.
 
     Raises:
-        InvalidCallError: An option cannot be sent, or the model cannot give what it asks for.
+        InvalidCallError: An option cannot be sent, or the model lacks an output that it needs.
     """
     request = service_pb2.ModelInferRequest(model_name=tensors.model, model_version=tensors.version)
     if prefix and TARGET_PREFIX not in tensors.inputs:
@@ -214,7 +213,7 @@ def read_response(
 ) -> tuple[Hypothesis, ...]:
     """Read the hypotheses, best first, of the answer to a request of one row.
 
-    Exactly `prefix_length` forced ids come back and are stripped from the front.
+    The first `prefix_length` IDs are the prefix, which is removed.
     """
     result = InferResult(response)
     rows = _hypothesis_rows(result)
@@ -239,7 +238,7 @@ def read_response(
 
 
 def read_draft_tokens_kept(response: service_pb2.ModelInferResponse) -> int | None:
-    """Read how many tokens of a draft took no step of their own; None: not asked for."""
+    """Read how many tokens of a draft needed no decode step of their own; None: not requested."""
     kept = _tensor(InferResult(response), DRAFT_TOKENS_KEPT)
     return None if kept is None else int(kept.reshape(-1)[0])
 
@@ -256,7 +255,7 @@ def _add_row(
 
 
 def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -> list[str]:
-    """Choose the outputs, so that only what is read is computed and sent."""
+    """Choose the outputs, so that only those that are read are computed and sent."""
     several = options.get("num_hypotheses", 1) != 1
     wanted = [HYPOTHESES, HYPOTHESIS_LENGTHS] if several else [OUTPUT_IDS]
     if options.get("return_scores"):
@@ -288,7 +287,7 @@ def _hypothesis_rows(result: InferResult) -> list[list[int]]:
 
 
 def _alignments(result: InferResult, best: list[int]) -> tuple[int, ...] | None:
-    """Return where each id of the best hypothesis comes from; None where that was not sent."""
+    """Return the source position of each ID of the best hypothesis; None if not sent."""
     tensor = _tensor(result, ALIGNMENTS)
     if tensor is None:
         return None
@@ -300,13 +299,13 @@ def _alignments(result: InferResult, best: list[int]) -> tuple[int, ...] | None:
 
 
 def _verdict(result: InferResult) -> Verdict | None:
-    """Return the verdict on the best hypothesis; None where it was not sent."""
+    """Return the verdict on the best hypothesis; None if not sent."""
     [quality], [flags] = (_values(result, name, 1) for name in (QUALITY, QUALITY_FLAGS))
     return None if quality is None or flags is None else Verdict.read(quality, flags)
 
 
 def _values(result: InferResult, name: str, count: int) -> list[Any]:
-    """Return one value a hypothesis, or None for each where the output was not sent."""
+    """Return one value per hypothesis; None for each if the output was not sent."""
     tensor = _tensor(result, name)
     if tensor is None:
         return [None] * count

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One model of one server, over one connection: what a client knows of it, and its life."""
+"""A model of a server: what a client knows of it, and the life of its connection."""
 
 from __future__ import annotations
 
@@ -65,40 +65,40 @@ class ModelClient:
         versions: Mapping[str, float] | None = None,
         join_texts: bool = False,
     ) -> None:
-        """Read the tokenizer where there is one; connect with the first call.
+        """Read the tokenizer if there is one; connect with the first call.
 
-        The server says with the first call whether the model takes text or token ids. A model that
-        takes text (`ct2-prepare --io text`) needs no tokenizer here.
+        The first call asks the server whether the model takes text or token IDs. A text model
+        (`ct2-prepare --io text`) needs no tokenizer in the client.
 
         Args:
             url: The server's gRPC endpoint: `grpc://host:port`, `grpcs://host:port` (TLS) or
-                `host:port` (default port: 8001); or several, over which requests are balanced.
+                `host:port` (default port: 8001); or several, which share the requests.
             model: Name of the model on the server.
             load_balancing: "round_robin": requests go in turn to every server that a URL's name
                 resolves to, if it can be reached. None: one URL is one connection to one server.
             repository: Folder that holds the prepared model `<repository>/<model>`, whose
                 tokenizer is used. Default: the folder that the variable CT2_MODEL_REPOSITORY
-                names, else `./model_repository`. The first call of a model of token ids fails
-                where there is none.
+                names, else `./model_repository`. Without it, the first call of a token-ID model
+                fails.
             tokenizer: A prepared model's tokenizer folder, or a loaded `Tokenizer`, instead.
-            timeout_s: Seconds a call may take when it does not say otherwise; None for no limit.
+            timeout_s: Default time limit of a call in seconds; None for no limit.
             retry: What to do while the server cannot be reached.
-            max_in_flight: Rows (a sentence in a language) that one call may have on their way.
-            credentials: gRPC channel credentials for TLS; None trusts the usual authorities where
-                the URL is `grpcs://`, else sends in the clear.
+            max_in_flight: Most rows (a sentence in a language) in progress for one call.
+            credentials: gRPC channel credentials for TLS; None: the public authorities for
+                `grpcs://`, else no encryption.
             metadata: Headers for every request, such as an authorization.
             version: Version of the model; "" leaves the choice to the server.
             versions: Several versions and their weights instead, such as `{"1": 0.9, "2": 0.1}`. A
-                stream stays with one of them, and so do all calls with the same `supersede`; other
-                sentences are split by their text. Where the server does not have the version,
-                another of them is asked.
-            join_texts: Whether short texts that come at the same time share a request: less work
-                for both sides, and all are answered together. For models that take text.
+                stream uses one of them, and so do all calls with the same `supersede`; other
+                sentences are assigned by their text. If the server does not have the version,
+                another of them is used.
+            join_texts: Whether short texts that arrive at the same time share a request, which is
+                less work and answers them together. For text models.
 
         Raises:
-            TokenizerError: The tokenizer that is named is none, or it cannot be read.
-            InvalidCallError: No model is named, nothing may be in flight, or a URL,
-                `load_balancing` or `versions` cannot be.
+            TokenizerError: The given tokenizer does not exist or cannot be read.
+            InvalidCallError: The model, `max_in_flight`, a URL, `load_balancing` or `versions` is
+                invalid.
         """
         if not model or not is_unicode(model):
             raise InvalidCallError(f"model is {model!r}; name the model that the server has")
@@ -117,7 +117,7 @@ class ModelClient:
             raise InvalidCallError(f"version is {version!r}, and versions is given: give one")
         split = VersionSplit.of(versions) if versions is not None else VersionSplit({version: 1.0})
         self._served = ServedModel(model, split, self._connect)
-        self._streamed: dict[str, ServedModel] = {}  # models of streams, by name
+        self._streamed: dict[str, ServedModel] = {}  # stream models, by name
         self._split = split
         self._open = partial(
             open_link,
@@ -136,7 +136,7 @@ class ModelClient:
         """The model's tokenizer.
 
         Raises:
-            TokenizerError: None is found; a model that takes text needs none here.
+            TokenizerError: None is found; a text model needs none in the client.
         """
         if self._tokenizer is None:  # it may have been prepared meanwhile
             self._tokenizer = find_tokenizer(self.model, repository=self.repository)
@@ -144,20 +144,20 @@ class ModelClient:
 
     @property
     def languages(self) -> Tokenizer | NamedLanguages:
-        """What finds languages: the tokenizer where there is one; else names stay as they are."""
+        """Finds languages: the tokenizer if there is one; else names are used as they are."""
         return self._tokenizer or NamedLanguages()
 
     @property
     def takes_text(self) -> bool | None:
-        """Whether the model takes text, not token ids; None until the server has said it."""
+        """Whether the model takes text instead of token IDs; None until the server was asked."""
         return None if self._codec is None else self._codec.takes_text
 
     def gives(self, output: str) -> bool:
-        """Tell whether the model declares an output, as far as the server has said it yet."""
+        """Tell whether the model declares an output; False until the server was asked."""
         return self._served.gives(output)
 
     def takes_drafts(self) -> bool:
-        """Tell whether the model takes drafts, as far as the server has said it yet."""
+        """Tell whether the model takes drafts; False until the server was asked."""
         return self._served.takes_drafts()
 
     async def __aenter__(self) -> Self:
@@ -169,16 +169,16 @@ class ModelClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection; calls under way fail, streams of text are ended on the server."""
+        """Close the connection; calls in progress fail, streams of text end on the server."""
         self._closed = True
         if self._link is not None and self._link.loop is asyncio.get_running_loop():
             await self._link.close()
 
     async def connect(self) -> tuple[str, ...]:
-        """Ask the server what the model takes, and give the versions that it has of the model.
+        """Ask the server what the model takes; return the versions that it has of the model.
 
         Raises:
-            TokenizerError: The model takes token ids, and no tokenizer is found.
+            TokenizerError: The model takes token IDs and no tokenizer is found.
             ClientError: The server cannot be reached, or has no such model.
         """
         await self._meet(self._deadline(...))
@@ -191,13 +191,13 @@ class ModelClient:
             timeout_s: Seconds to wait; None for no limit.
 
         Raises:
-            AccessDeniedError: The server keeps this client out.
-            ClientError: The time is over; the error says what was missing last.
+            AccessDeniedError: The server requires a header or certificate that is missing.
+            ClientError: The time is over; the error says what was still missing.
         """
         await wait_until_ready(self._ask_for_model, timeout_s)
 
     async def _meet(self, deadline: Deadline) -> None:
-        """Ask the server what the model takes, where it has not said it, or has changed it."""
+        """Ask the server what the model takes, unless it is known and unchanged."""
         if self.takes_text is None or self.takes_text is not self._served.takes_text:
             await self._ask_for_model(deadline)
 
@@ -227,33 +227,33 @@ class ModelClient:
         return self._link
 
     def _deadline(self, timeout_s: float | EllipsisType | None) -> Deadline:
-        """Start the clock of a call; left out, the client's setting counts."""
+        """Start the clock of a call; default: the client's time limit."""
         return Deadline(self._timeout_s if timeout_s is ... else timeout_s)
 
 
 Result = TypeVar("Result")
 _DRAWN_BYTES = 8
-_MOST_SHOWN = 8  # models in an error
+_MOST_SHOWN = 8  # number of models that an error names
 
 
 class VersionSplit:
-    """Which version a session goes to, and which to if the server does not have that one.
+    """Assigns a version to each session, and others in case the server does not have it.
 
-    Sessions are split by weight between versions (a canary), and each stays with its own. Every
-    version draws a number from the session's key, scaled by its weight, and the largest wins
-    (weighted rendezvous hashing). So the choice needs no memory, is the same in every process, and
-    a change of weights moves no more sessions than it must.
+    Sessions are split between versions by weight (a canary). Each version gets a number from a hash
+    of the session's key, scaled by its weight, and the largest wins (weighted rendezvous hashing).
+    The choice needs no memory, is the same in every process, and a change of weights moves as few
+    sessions as possible.
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        """Keep weights that are checked, by version; "" is the server's choice."""
+        """Keep the checked weights by version; "" leaves the choice to the server."""
         self._weights = dict(weights)
 
     @classmethod
     def of(cls, weights: Mapping[str, float]) -> VersionSplit:
-        """Check a caller's weights, such as `{"1": 0.9, "2": 0.1}`; their ratios count.
+        """Check a caller's weights, such as `{"1": 0.9, "2": 0.1}`; only their ratios matter.
 
-        A version of weight 0 is asked where the server has no other.
+        A version of weight 0 is used only if the server has no other.
         """
         for version, weight in weights.items():
             if not (isinstance(version, str) and version.isascii() and version.isdigit()):
@@ -265,7 +265,7 @@ class VersionSplit:
         return cls(weights)
 
     def order(self, session: str) -> tuple[str, ...]:
-        """Give all versions, that of the session first."""
+        """Return all versions, starting with that of the session."""
         scores = {
             version: _score(session, version, weight) for version, weight in self._weights.items()
         }
@@ -273,7 +273,7 @@ class VersionSplit:
 
 
 async def first_served(versions: Sequence[str], ask: Callable[[str], Awaitable[Result]]) -> Result:
-    """Ask one version after the other until the server has one of them.
+    """Try one version after another until the server has one of them.
 
     A request for a version that the server does not have is refused before it runs, so it may be
     sent to another.
@@ -292,7 +292,7 @@ def _is_not_served(error: ClientError) -> bool:
 
 
 def _nearest(name: str, models: Mapping[str, Sequence[str]]) -> str:
-    """Name the versions that a server has of a model, else the models nearest to its name."""
+    """Name the versions that a server has of a model, or else models with similar names."""
     if name in models:
         return f"it is served in version {', '.join(models[name])}"
     near = difflib.get_close_matches(name, models, n=3, cutoff=0.6)
@@ -319,16 +319,16 @@ class ServedModel:
         self._split = split
         self._connect = connect
         self._tensors: dict[str, ModelTensors | TextModel] = {}  # by version
-        self._answered: dict[str, str] = {}  # the version that answered, by the one asked for
-        self.served: tuple[str, ...] = ()  # the versions that the server had last
-        self.takes_text: bool | None = None  # as the server has said last
+        self._answered: dict[str, str] = {}  # the version that answered, by the requested one
+        self.served: tuple[str, ...] = ()  # the versions that the server reported last
+        self.takes_text: bool | None = None  # as the server reported it last
 
     def gives(self, output: str) -> bool:
-        """Tell whether a version declares an output, as far as the server has said it yet."""
+        """Tell whether a version declares an output; False until the server was asked."""
         return any(output in tensors.outputs for tensors in self._tensors.values())
 
     def takes_drafts(self) -> bool:
-        """Tell whether a version takes drafts, as far as the server has said it yet."""
+        """Tell whether a version takes drafts; False until the server was asked."""
         return any(tensors.takes_drafts for tensors in self._tensors.values())
 
     async def ask_model(self, deadline: Deadline) -> ModelTensors | TextModel:
@@ -341,7 +341,7 @@ class ServedModel:
     ) -> service_pb2.ModelInferResponse:
         """Send a request, again after an outage if it has no key.
 
-        The text is the session where the call has none.
+        The text serves as the session if the call has none.
         """
 
         async def infer(
@@ -363,19 +363,19 @@ class ServedModel:
         *,
         repeats: bool,
     ) -> Result:
-        """Ask one version after the other until the server has one, and again after an outage.
+        """Try one version after another until the server has one, and again after an outage.
 
-        Where it is refused, and the model has other tensors than before, it is asked once more.
+        If the request is refused and the tensors of the model have changed, it is sent once more.
 
         Args:
-            attempt: Asks a version, with its tensors, until a deadline.
-            call: The call that it belongs to.
-            text: The session where the call has none.
-            repeats: Whether it may be asked again after an outage: sent again, a request with a key
-                might end a newer one.
+            attempt: Sends the request to a version, with its tensors and a deadline.
+            call: The call of the request.
+            text: The session if the call has none.
+            repeats: Whether to send it again after an outage; a request with a key could then end a
+                newer one.
 
         Raises:
-            ClientError: What the last attempt met.
+            ClientError: The error of the last attempt.
         """
 
         async def once(deadline: Deadline) -> Result:
@@ -389,7 +389,7 @@ class ServedModel:
                     changed = await self._changed(version, known, deadline)
                     if changed is None:
                         raise
-                return await attempt(changed, deadline)  # what was refused has not run
+                return await attempt(changed, deadline)  # a refused request has not run
 
             return await self._first_served(call.session or text, ask, deadline)
 
@@ -401,7 +401,7 @@ class ServedModel:
     async def _first_served(
         self, session: str, ask: Callable[[str], Awaitable[Result]], deadline: Deadline
     ) -> Result:
-        """Ask a session's versions in order; where the server has none, name what it has."""
+        """Try a session's versions in order; if the server has none, name those it has."""
         try:
             return await first_served(self._split.order(session), ask)
         except ModelNotFoundError as error:
@@ -411,12 +411,12 @@ class ServedModel:
     async def _served_instead(self, deadline: Deadline) -> str:
         try:
             models = await self._connect().connection.ready_models(deadline)
-        except ClientError:  # the index may be restricted
+        except ClientError:  # access to the index may be restricted
             return ""
         return f"; {_nearest(self._name, models)}"
 
     def _note(self, version: str, answered: str) -> None:
-        """Forget the tensors where the server has chosen another version than before."""
+        """Forget the tensors if the server has chosen another version than before."""
         if self._answered.setdefault(version, answered) != answered:
             self._answered[version] = answered
             self._tensors.pop(version, None)
@@ -424,10 +424,10 @@ class ServedModel:
     async def _changed(
         self, version: str, known: ModelTensors | TextModel, deadline: Deadline
     ) -> ModelTensors | TextModel | None:
-        """Ask for the tensors again, after a refusal; None where they are as they were."""
+        """Ask for the tensors again after a refusal; None if they are unchanged."""
         try:
             tensors = await self._ask_for_tensors(version, deadline)
-        except ClientError:  # the refusal says more
+        except ClientError:  # the refusal is more informative
             return None
         if tensors == known:
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a translation call gives back."""
+"""Results of translation calls."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the server thinks of a translation that was asked for with `quality=True` or `on_doubt`.
+    """The verdict on a translation that was requested with `quality=True` or `on_doubt`.
 
     Attributes:
-        quality: 0 to 1; below 0.5 exactly where a flag is raised.
+        quality: 0 to 1; below 0.5 exactly when a flag is raised.
         flags: Names of what looks wrong, such as "repeats" (docs/quality.md has all); a newer
             server may send others.
         not_computed: Names of the flags that the server could not compute for this translation.
@@ -39,7 +39,7 @@ class Verdict:
                 be an object with the list `not_computed`.
 
         Raises:
-            UnexpectedResponseError: The flags are no such list.
+            UnexpectedResponseError: The flags are not such a list.
         """
         try:
             entries = json.loads(flags)
@@ -54,7 +54,7 @@ class Verdict:
 
     @classmethod
     def of_all(cls, verdicts: Collection[Verdict]) -> Verdict:
-        """Give the verdict on a text whose parts were judged: the least quality, all flags."""
+        """Return the verdict on a text from those of its parts: the lowest quality, all flags."""
         flags, missing = (
             tuple(dict.fromkeys(chain.from_iterable(names)))
             for names in (
@@ -65,31 +65,30 @@ class Verdict:
         return cls(min((one.quality for one in verdicts), default=1.0), flags, missing)
 
     def to_dict(self) -> dict[str, object]:
-        """Give the verdict as JSON has it; `not_computed` only where there is something."""
+        """Return the verdict for JSON, with `not_computed` only if it is not empty."""
         members: dict[str, object] = {"quality": round(self.quality, 4), "flags": [*self.flags]}
         return {**members, "not_computed": [*self.not_computed]} if self.not_computed else members
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One answer of the model for one sentence.
+    """One hypothesis of the model for a sentence.
 
     Attributes:
         text: The translated text.
-        ids: Its token ids, without the target prefix; none where the model gives text.
-        score: Log-probability as CTranslate2 gives it, or None when scores were not asked for. Of
-            several sentences of a model that takes text, their mean, weighted by tokens.
+        ids: Its token IDs, without the target prefix; empty for a text model.
+        score: Log-probability as CTranslate2 defines it, or None if scores were not requested. For
+            several sentences of a text model, their mean, weighted by tokens.
         finish_reason: "stop" (the model ended it), "length" (cut by the length limit), "empty"
             (there was nothing to translate), "cut" (the input was cut by an option), "split" (a
-            sentence was too long and was cut in parts), or None when the model's config declares
-            no such output. Of several sentences, the worst.
-        alignments: For each of `ids`, the position in the source ids with most of its attention; -1
-            for forced ids. None where `return_alignments` was not asked for, and of all hypotheses
-            but the best.
-        alignment_ranges: The same of a model that takes text, in bytes of UTF-8: begin and end of
-            the source of a token in the source text, then of the token in `text`.
-        verdict: What the server thinks of the translation, of the best hypothesis. None where
-            neither `quality` nor `on_doubt` was asked for.
+            sentence was too long and was cut into parts), or None if the model's configuration has
+            no such output. For several sentences, the worst.
+        alignments: For each of `ids`, the source position with most of its attention; -1 for IDs of
+            the prefix. None without `return_alignments`, and for all hypotheses but the best.
+        alignment_ranges: Alignments of a text model, in bytes of UTF-8: begin and end of the
+            aligned part of the source text, then of the token in `text`.
+        verdict: The verdict on the translation, for the best hypothesis. None without `quality` and
+            `on_doubt`.
     """
 
     text: str
@@ -106,17 +105,17 @@ class Translation:
     """The translation of one sentence into one language.
 
     Attributes:
-        source_text: The sentence as it was given.
-        source: Its language, as the model's own code, or as it was named where the model takes
-            text; None for a model without languages.
-        target: The language of the answer, named as `source` is.
-        hypotheses: The answers, best first; at least one.
-        unknown_tokens: How many tokens of the sentence the model's vocabulary does not have. The
-            model sees a placeholder for each, so the words there are lost or invented. Not counted
-            where the model takes text.
-        draft_tokens_kept: How many tokens of a draft took no step of their own on the server;
-            None without a draft, or where the model takes none or takes text.
-        version: Version of the model that answered; "" where nothing was asked.
+        source_text: The sentence.
+        source: Its language, as the model's own code, or for a text model as the caller named it;
+            None for a model without languages.
+        target: The language of the translation, named like `source`.
+        hypotheses: The hypotheses, best first; at least one.
+        unknown_tokens: Number of tokens of the sentence that the vocabulary does not have. The
+            model gets a placeholder for each, so these words are lost or invented. Not counted for
+            text models.
+        draft_tokens_kept: Number of draft tokens that needed no decode step of their own; None
+            without a draft, and for text models.
+        version: Version of the model that answered; "" if no request was sent.
     """
 
     source_text: str
@@ -134,45 +133,45 @@ class Translation:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Token ids of the best answer, without the target prefix."""
+        """Token IDs of the best hypothesis, without the target prefix."""
         return self.hypotheses[0].ids
 
     @property
     def score(self) -> float | None:
-        """Score of the best answer, if scores were asked for."""
+        """Score of the best hypothesis, if scores were requested."""
         return self.hypotheses[0].score
 
     @property
     def alignments(self) -> tuple[int, ...] | None:
-        """Where each id of the best answer comes from, if that was asked for."""
+        """Source position of each ID of the best hypothesis, if requested."""
         return self.hypotheses[0].alignments
 
     @property
     def alignment_ranges(self) -> tuple[tuple[int, int, int, int], ...] | None:
-        """The same in bytes of both texts, of a model that takes text."""
+        """Alignments of a text model, in bytes of both texts, if requested."""
         return self.hypotheses[0].alignment_ranges
 
     @property
     def finish_reason(self) -> str | None:
-        """Why the best answer ended."""
+        """Why the best hypothesis ended."""
         return self.hypotheses[0].finish_reason
 
     @property
     def verdict(self) -> Verdict | None:
-        """What the server thinks of the translation, if `quality` was asked for."""
+        """The verdict on the translation, if requested."""
         return self.hypotheses[0].verdict
 
 
 def empty_translation(
     source_text: str, source: str | None, target: str | None, *, judged: bool = False
 ) -> Translation:
-    """Return the result for a sentence that holds nothing to translate.
+    """Return the result for a sentence with nothing to translate.
 
     Args:
         source_text: The sentence.
         source: Its language.
-        target: Language of the answer.
-        judged: Whether `quality` was asked for: there is nothing wrong with it.
+        target: Target language.
+        judged: Whether a verdict was requested; it has no flags.
     """
     nothing = Hypothesis("", finish_reason="empty", verdict=Verdict(1.0) if judged else None)
     return Translation(source_text, source, target, (nothing,))
@@ -180,16 +179,16 @@ def empty_translation(
 
 @dataclass(frozen=True)
 class TextPart:
-    """A part of a translation: what follows the part before in this language.
+    """A part of a translation, which follows the previous part in its language.
 
     Attributes:
         text: The text, in whole characters.
-        index: Which of the call's target languages it belongs to, from 0.
+        index: Index in the target languages of the call, from 0.
         target: That language, as the model's own code; None for a model without languages.
-        finish_reason: On the last part of a language why its translation ended, as in
-            `Hypothesis.finish_reason`, or "split": a sentence was cut into several. Else None.
-        verdict: On the last part of a language what the server thinks of its translation, where
-            `quality` or `on_doubt` was asked for. Else None.
+        finish_reason: In the last part of a language, why its translation ended, as in
+            `Hypothesis.finish_reason`. Else None.
+        verdict: In the last part of a language, the verdict on its translation, with `quality` or
+            `on_doubt`. Else None.
     """
 
     text: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the client waits: for an answer, for a server, for the end of an outage.
+"""Time limits, reconnection, and repetition after an outage.
 
-Also which error stands for what a server says in words.
+Also maps messages of a server to errors.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 _LOG = logging.getLogger(__name__)
-_LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
+_LONGEST_S = 1e9  # 30 years; more does not fit into the microseconds of gRPC and Triton
 _LONGEST_PAUSE_S = 3600
-_GROWTH = 1.6  # of the pauses, as gRPC has it
-_SPREAD = 0.2  # around each pause, as gRPC has it
+_GROWTH = 1.6  # growth of the pauses, as in gRPC
+_SPREAD = 0.2  # jitter of each pause, as in gRPC
 _MOST_LOST = 3
 _PAUSE_S = 0.5
 _LONGEST_QUESTION_S = 10.0
-# What passes by itself while a server starts and loads its models.
+# Errors that pass by themselves while a server starts and loads its models.
 _PASSING = (
     ServerUnreachableError,
     ConnectionLostError,
@@ -50,7 +50,7 @@ _PASSING = (
 
 
 class Deadline:
-    """A moment until which a call must be answered; None means no limit."""
+    """The time by which a call must be answered; None for no limit."""
 
     def __init__(self, timeout_s: float | None) -> None:
         """Start the clock; None or infinity for no limit, else it must be above 0."""
@@ -72,20 +72,20 @@ class Deadline:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long, and how often, the client tries to reach a server that does not answer.
+    """How long and how often the client tries to reach a server.
 
-    Only *connecting* is repeated; a request is sent once, over a connection that stands. So a
-    timeout, a full queue or a request that broke the connection is not repeated: each of them
-    would add load, or do the damage again, where the server is already in trouble. Where every
-    sentence counts more than that, as in a batch, `outage_s` says so.
+    Only *connecting* is repeated; a request is sent once, over an open connection. After a timeout,
+    a full queue or a broken connection it is not repeated, because that would add load to a server
+    in trouble, or break it again. If every sentence must be translated, as in a batch, set
+    `outage_s`.
 
-    All calls of a client share one channel, and so one series of attempts: a thousand waiting
-    calls do not knock a thousand times. gRPC spaces the attempts: each pause is a random value
-    around the previous one times 1.6, from `initial_backoff_s` up to `max_backoff_s`.
+    All calls of a client share one channel and one series of attempts. gRPC spaces the attempts:
+    each pause is a random value around 1.6 times the previous one, from `initial_backoff_s` up to
+    `max_backoff_s`.
 
     Attributes:
-        budget_s: Seconds one call may wait for the server to be reached, and never longer than the
-            call's own deadline. 0 means: fail at the first refused attempt.
+        budget_s: Time that a call waits for a connection, in seconds, within its own time limit. 0:
+            fail at the first refused attempt.
         initial_backoff_s: Pause before the second attempt, in seconds.
         max_backoff_s: Longest pause, in seconds.
         outage_s: How long to keep retrying a sentence when the server is unreachable or busy, or
@@ -103,8 +103,8 @@ class RetryPolicy:
         """Check the values.
 
         Raises:
-            InvalidCallError: A value is negative or no number, or the pauses are in the wrong
-                order.
+            InvalidCallError: A value is negative or not a number, or `max_backoff_s` is below
+                `initial_backoff_s`.
         """
         for name in ("budget_s", "outage_s"):
             if not getattr(self, name) >= 0:
@@ -117,7 +117,7 @@ class RetryPolicy:
             )
 
     def pauses(self) -> Iterator[float]:
-        """Give the pauses before further attempts, in seconds, without end."""
+        """Yield the pauses before further attempts, in seconds, endlessly."""
         pause_s = self.initial_backoff_s
         while True:
             yield min(random.uniform(1 - _SPREAD, 1 + _SPREAD) * pause_s, self.max_backoff_s)  # noqa: S311
@@ -133,17 +133,17 @@ class RetryPolicy:
 
 
 class Outage:
-    """The state in which a server takes nothing, as all calls of a client in one loop see it.
+    """The outage of a server, shared by all calls of a client in one event loop.
 
-    A request under which a connection broke may be the reason. From then on it is sent only while
-    no other such request is under way, so that the guilty one is found and the others are answered.
+    A request that was in progress when a connection broke may be the cause. It is then sent only
+    while no other such request is in progress, so that the cause is found and others are answered.
     """
 
     def __init__(self, policy: RetryPolicy, also: tuple[type[ClientError], ...] = ()) -> None:
         """Start without an outage.
 
-        `also` is what a request may meet in one, beside a server that is out of reach, busy or lost
-        with its connection.
+        `also` lists further errors that an outage can cause, besides those of an unreachable or
+        busy server or a lost connection.
         """
         self._policy = policy
         self._passing: tuple[type[ClientError], ...] = (
@@ -159,9 +159,9 @@ class Outage:
         send: Callable[[Deadline], Awaitable[Result]],
         start_clock: Callable[[], Deadline],
     ) -> Result:
-        """Send a request until the server has taken it or the policy says that it is enough.
+        """Send a request until the server accepts it or the time of the policy is over.
 
-        Each attempt has a deadline of its own; what the last one raised is raised.
+        Each attempt has a deadline of its own; the error of the last one is raised.
         """
         lost = 0
         for pause_s in self._policy.pauses():
@@ -181,7 +181,7 @@ class Outage:
                 self._end()
                 return result
             await asyncio.sleep(pause_s)
-        raise AssertionError  # pauses have no end
+        raise AssertionError  # pauses are endless
 
     async def _attempt(
         self,
@@ -201,12 +201,12 @@ class Outage:
         self._since = None
 
     def _check(self, error: ClientError, deadline: Deadline) -> None:
-        """Raise the error where the time for this outage, or for this call, is over."""
+        """Raise the error if the time for this outage, or for this call, is over."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
             if self._policy.outage_s > 0:
-                reason = str(error).partition(";")[0]  # the rest is advice for a last error
+                reason = str(error).partition(";")[0]  # the rest is advice, for the last error only
                 _LOG.warning("waiting up to %g s for the server: %s", self._policy.outage_s, reason)
         if now - self._since >= self._policy.outage_s or deadline.remaining_s() == 0:
             raise error
@@ -215,9 +215,9 @@ class Outage:
 async def wait_until_ready(
     ask: Callable[[Deadline], Awaitable[object]], timeout_s: float | None
 ) -> None:
-    """Ask again and again until there is an answer, or the time is over; None for no limit.
+    """Repeat a request until it is answered or the time is over; None for no limit.
 
-    What does not pass by itself is raised at once.
+    Errors that do not pass by themselves are raised at once.
     """
     deadline = Deadline(timeout_s)
     while True:
@@ -237,7 +237,7 @@ async def wait_until_ready(
 UNKNOWN_MODEL = "Request for unknown model"
 """How Triton begins where it has no such model, or version; UNAVAILABLE once it was unloaded."""
 
-# How the backend and Triton begin what another class says than RequestRejectedError.
+# Begins of messages of the backend and of Triton, for errors other than RequestRejectedError.
 _ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple(
     (re.compile(rf"(\[request id: [^\]]*\] )?{wording}"), kind)
     for wording, kind in (
@@ -256,7 +256,7 @@ _ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple
 
 
 def error_of_message(message: str) -> ClientError:
-    """Choose our error for a message without a status, as a stream has it.
+    """Map a message without a status, as a stream sends it, to an error.
 
     The classes are those of the status in `Connection`.
     """
@@ -267,5 +267,5 @@ def error_of_message(message: str) -> ClientError:
 
 
 def closed_error() -> InvalidCallError:
-    """Return the error for a call that the end of its client ended."""
+    """Return the error for a call whose client was closed."""
     return InvalidCallError("the client was closed during the call")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""URLs of servers, and what a client has in one event loop: the way to them."""
+"""URLs of servers, and the connections that a client has in an event loop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ServerUrl:
 
     Attributes:
         target: `host:port`, or a name that gRPC resolves.
-        has_tls: Whether the URL asks for TLS; None where it says nothing.
+        has_tls: Whether the URL asks for TLS; None if it has no scheme.
     """
 
     target: str
@@ -72,12 +72,12 @@ LoadBalancing = Literal["round_robin"]
 
 @dataclass(frozen=True)
 class Servers:
-    """Where requests go.
+    """The servers of a client.
 
     Attributes:
         urls: Each `host:port`, or a name that gRPC resolves; at least one.
-        is_balanced: Whether they go in turn to all servers behind the URLs.
-        has_tls: Whether the URLs ask for TLS; None where they say nothing.
+        is_balanced: Whether requests go in turn to all servers of the URLs.
+        has_tls: Whether the URLs ask for TLS; None if they have no scheme.
     """
 
     urls: tuple[str, ...]
@@ -119,13 +119,13 @@ class Servers:
 
 @dataclass(frozen=True)
 class Link:
-    """A way to the servers, and what is known of their outage.
+    """The connections to the servers, and the state of their outage.
 
     Attributes:
-        loop: The event loop in which it was opened, and in which alone it works.
+        loop: The event loop in which it was opened, the only one in which it works.
         connection: Sends requests.
-        outage: Sends them again.
-        streams: The streams of text under way.
+        outage: Sends them again after an outage.
+        streams: The streams of text in progress.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -137,11 +137,11 @@ class Link:
     def of(
         cls, loop: asyncio.AbstractEventLoop, connection: Connection | RoundRobin, outage: Outage
     ) -> Link:
-        """Make one with nothing under way."""
+        """Make one without streams."""
         return cls(loop, connection, outage, TextStreams(connection))
 
     async def close(self) -> None:
-        """End the streams, then close the connection: other calls under way end with an error."""
+        """End the streams, then close the connection; other calls in progress end with an error."""
         await self.streams.close()
         await self.connection.close()
 
@@ -153,10 +153,10 @@ def open_link(
     credentials: grpc.ChannelCredentials | None,
     metadata: Mapping[str, str] | None,
 ) -> Link:
-    """Open the way to the servers; nothing is sent yet. Must be called in the loop.
+    """Open the connections; nothing is sent yet. Must be called in the event loop.
 
-    Without credentials the usual authorities are trusted where the URLs ask for TLS. The connection
-    must be closed.
+    Without credentials, the public authorities are trusted if the URLs ask for TLS. The result must
+    be closed.
     """
     import grpc
 
@@ -179,30 +179,30 @@ def open_link(
     return Link.of(loop, connection, Outage(retry))
 
 
-_PATIENCE_S = 5.0  # with streams that end, when the client is closed
-_END_AGAIN_AFTER_S = 0.5  # where a stream goes on that was told to end; then twice as long, ...
+_PATIENCE_S = 5.0  # for streams to end when the client is closed
+_END_AGAIN_AFTER_S = 0.5  # until the end of a stream is requested again; then twice as long, ...
 _END_AGAIN_AT_MOST_S = 2.0
 
 
 def stream_model(model: str) -> str:
-    """Give the name of the model of streams that belongs to a model, which may be one itself."""
+    """Return the name of the stream model of a model, which may be one itself."""
     if model.endswith(STREAM_SUFFIX):
         return model
     return model.removesuffix(TEXT_SUFFIX) + STREAM_SUFFIX
 
 
 class TextStreams:
-    """The streams that one connection has under way.
+    """The streams in progress on a connection.
 
-    A stream that is left is ended on the server by a newer request of no text with its key, not by
-    a cancellation, which can stop Triton 2.51 where it meets the end of a stream.
+    A stream that is left is ended on the server by a newer request with its key and no text, not by
+    a cancellation, which can crash Triton 2.51 when it coincides with the end of a stream.
     """
 
     def __init__(self, connection: Connection | RoundRobin) -> None:
-        """Keep what sends the requests."""
+        """Keep the function that sends requests."""
         self._connection = connection
         self._running: dict[_Stream, None] = {}  # in the order in which they were sent
-        self._ending: dict[asyncio.Task[None], tuple[str, str]] = {}  # with what they take place of
+        self._ending: dict[asyncio.Task[None], tuple[str, str]] = {}  # requests without text
         self._closed = False
 
     async def parts(
@@ -210,8 +210,8 @@ class TextStreams:
     ) -> AsyncGenerator[TextPart, None]:
         """Send a text and yield the parts of its translations; `ask` is `ServedModel.ask`.
 
-        Leaving the iteration ends the stream on the server. Until the first part has come, the text
-        is sent again after an outage, unless a key of the caller's may end a newer request.
+        Leaving the iteration ends the stream on the server. Before the first part, the text is sent
+        again after an outage, unless the caller's key could then end a newer request.
         """
         has_key = call.supersede is not None
         key = row_key(call.supersede) if call.supersede else f"stream/{uuid.uuid4()}"
@@ -239,7 +239,7 @@ class TextStreams:
             self._leave(stream)
 
     async def close(self) -> None:
-        """End all streams; their readers get an error. Wait some seconds for their ends."""
+        """End all streams, whose readers get an error, and wait some seconds for their ends."""
         self._closed = True
         for stream in list(self._running):
             stream.give_up(closed_error())
@@ -248,7 +248,7 @@ class TextStreams:
             await asyncio.wait(self._ending, timeout=_PATIENCE_S)
 
     def _leave(self, stream: _Stream) -> None:
-        """Forget a stream; end it on the server, too, where it runs and none has replaced it."""
+        """Forget a stream, and end it on the server if it runs there and none has replaced it."""
         if stream not in self._running:
             return
         sent = list(self._running)
@@ -274,8 +274,8 @@ class _Stream:
     ) -> None:
         from ct2_triton.client.text_codec import build_text_request
 
-        self.place = model.model, key  # a newer request there ends it
-        self.is_over = False  # on the server: it has said its last, or an error
+        self.place = model.model, key  # a newer request to this model with this key ends it
+        self.is_over = False  # on the server, with its last part or an error
         self._connection = connection
         self._model = model
         self._call = call
@@ -299,14 +299,14 @@ class _Stream:
         return None if item is None else read_part(item.infer_response)
 
     def give_up(self, error: ClientError) -> None:
-        """Let the reader find an error after what has arrived."""
+        """Give the reader an error after the parts that have arrived."""
         self._arrived.put_nowait(error)
 
     async def end(self) -> None:
-        """Take its place by a request of no text; wait for the end of both.
+        """Replace it with a request without text, and wait for the end of both.
 
-        A busy server may refuse such a request, or come to it before the stream's own, which would
-        then run on: another follows.
+        A busy server may refuse this request, or process it before the stream's own, which then
+        continues; in both cases another one follows.
         """
         no_limit = type(self._deadline)(None)
         pause_s = _END_AGAIN_AFTER_S
@@ -317,7 +317,7 @@ class _Stream:
             pause_s = min(2 * pause_s, _END_AGAIN_AT_MOST_S)
 
     async def _read(self, request: Any) -> None:  # noqa: ANN401 - protobuf has no types for mypy
-        """Keep all responses, then None, or the error. To stop reading would be a cancellation."""
+        """Keep all responses, then None or the error. Reading on avoids a cancellation."""
         end: Exception | None = None
         try:
             async for response in self._connection.stream(

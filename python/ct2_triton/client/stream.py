@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A live stream of sentences to a live stream of translations.
+"""Translate a stream of sentences into a stream of translations.
 
-Nothing in here knows about gRPC or tokens: a stream is given a function that translates one
-sentence into one language, and is tested as such.
+This module knows neither gRPC nor tokens: a stream gets a function that translates one sentence
+into one language, and tests pass one of their own.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ OnError = Literal["raise", "yield"]
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of a stream that may be sent again in a newer version.
+    """A sentence of a stream, which can be sent again in a newer version.
 
     Attributes:
-        text: What to translate.
-        id: Equal for all versions of one sentence, as live captions send it while it grows; None
-            for a sentence that is final.
-        source: Its language where it differs from the stream's; None for the stream's.
+        text: The text.
+        id: The same for all versions of a sentence, as in live captions; None for a sentence with
+            only one version.
+        source: Its language; None for that of the stream.
     """
 
     text: str
@@ -60,7 +60,7 @@ class StreamItem:
         position: Number of the sentence in the input, from 0; each version counts.
         sentence: The sentence.
         target: Code of the language.
-        outcome: The translation, or the error, where the stream was told to yield errors.
+        outcome: The translation, or the error, if the stream yields errors.
     """
 
     position: int
@@ -73,7 +73,7 @@ class StreamItem:
         """The translation.
 
         Raises:
-            ClientError: What went wrong with this sentence in this language.
+            ClientError: The error of this sentence in this language.
         """
         if isinstance(self.outcome, ClientError):
             raise self.outcome
@@ -82,22 +82,21 @@ class StreamItem:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """How a stream behaves.
+    """Settings of a stream.
 
     Attributes:
-        max_in_flight: Sentences that are held: sent, or answered and not yet taken by the reader.
-            When so many are held, only one more is read from the input.
-        order: "per-language": sentences of one language come in the order of the input, while
-            languages may run ahead of each other. "as-completed": each as soon as it is there.
-        superseded: "cancel": a newer version of a sentence takes the older one's place; what of
-            the older one is still under way is cancelled, on the server too, and never yielded.
-            "keep": all versions are translated and yielded. Versions that follow each other
-            faster than the model translates leave nothing to show until the last with "cancel".
+        max_in_flight: Most sentences that are sent, or answered and not yet read. At this number,
+            only one more is read from the input.
+        order: "per-language": sentences of a language are yielded in the order of the input, each
+            language at its own pace. "as-completed": each as soon as it is translated.
+        superseded: "cancel": a newer version of a sentence replaces the older one, which is
+            cancelled, also on the server, and never yielded. If versions arrive faster than the
+            model translates, only the last is yielded. "keep": all versions are yielded.
         on_error: "raise": the first sentence that fails ends the stream. "yield": it is yielded
-            as an item whose outcome is the error, and the stream goes on.
-        cancels: Whether an older version is cancelled; if not, the server ends it when the newer
-            one arrives there, and what it still answers is dropped. An older version that arrives
-            after the newer one ends that, which is then sent again.
+            as an item whose outcome is the error, and the stream continues.
+        cancels: Whether an older version is cancelled. If not, the server ends it when the newer
+            one arrives, and its answer is dropped. If the older one arrives later, it ends the
+            newer one, which is then sent again.
     """
 
     max_in_flight: int = 16
@@ -123,7 +122,7 @@ class StreamOptions:
 
 @dataclass(eq=False)
 class _Held:
-    """A sentence under way, with a task for each language that is not yet yielded."""
+    """A sentence in progress, with a task for each language that is not yielded yet."""
 
     position: int
     sentence: Sentence
@@ -131,7 +130,7 @@ class _Held:
 
 
 class TranslationStream:
-    """One run of a stream: reads ahead within bounds, and yields what is ready."""
+    """One run of a stream: reads ahead within limits, and yields finished items."""
 
     def __init__(
         self,
@@ -140,12 +139,12 @@ class TranslationStream:
     ) -> None:
         """Prepare the run; nothing is read yet.
 
-        `start` gives what translates a sentence, for each language.
+        `start` returns a coroutine per language that translates a sentence.
         """
         self._start = start
         self._options = options
         self._held: deque[_Held] = deque()
-        # Superseded versions that have no end yet, by sentence and language.
+        # Superseded versions in progress, by sentence and language.
         self._dropped: dict[asyncio.Task[Translation], tuple[Hashable, str | None]] = {}
         self._slots = asyncio.Semaphore(options.max_in_flight)
         self._wake = asyncio.Event()
@@ -153,9 +152,9 @@ class TranslationStream:
     async def run(
         self, sentences: AsyncIterable[str | Sentence]
     ) -> AsyncGenerator[StreamItem, None]:
-        """Read sentences and yield translations until both are at their end.
+        """Read all sentences and yield their translations.
 
-        Leaving the iteration early cancels what is under way.
+        Leaving the iteration early cancels requests in progress.
         """
         reader = asyncio.create_task(self._read(sentences))
         reader.add_done_callback(self._notify)
@@ -176,10 +175,9 @@ class TranslationStream:
                 await sentences.aclose()
 
     async def _read(self, sentences: AsyncIterable[str | Sentence]) -> None:
-        """Start sentences as they come, one beyond the bound waiting for its place.
+        """Start sentences as they arrive; one beyond the limit waits.
 
-        The one that waits has been read so that it can supersede an older version, which may be
-        what holds the place.
+        It is read nevertheless because it can supersede an older version, and so make room.
         """
         position = 0
         async for given in sentences:
@@ -197,8 +195,8 @@ class TranslationStream:
     async def _translate(self, sentence: Sentence, target: str | None, send: Send) -> Translation:
         """Translate a version; send it again if an older one may have ended it on the server.
 
-        The server may take two requests of one connection in either order. A request arrives once:
-        if all older versions had ended before this one was sent, somebody else superseded it.
+        The server can process two requests of a connection in either order. If all older versions
+        had ended before this one was sent, another client superseded it.
         """
         while True:
             has_older = (sentence.id, target) in self._dropped.values()
@@ -220,13 +218,13 @@ class TranslationStream:
         self._notify()
 
     def _bury(self, task: asyncio.Task[Translation]) -> None:
-        """Let go of a superseded task, whose failure, if any, is ignored."""
+        """Forget a superseded task and ignore its error."""
         self._dropped.pop(task, None)
         if not task.cancelled():
             task.exception()
 
     def _take(self) -> StreamItem | None:
-        """Return the first item that may be yielded now, and forget it."""
+        """Remove and return the first item that may be yielded now."""
         blocked: set[str | None] = set()
         for held in self._held:
             for target, task in held.tasks.items():

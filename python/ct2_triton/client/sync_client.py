@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The synchronous twin: the asynchronous client on an event loop of its own, in a thread."""
+"""The synchronous client: the asynchronous client on an event loop in a thread."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ P = ParamSpec("P")
 def parameters_of(
     method: Callable[Concatenate[Any, P], object],
 ) -> Callable[[Callable[Concatenate[Own, ...], Result]], Callable[Concatenate[Own, P], Result]]:
-    """Give a method the parameters of another one, for those who check types."""
+    """Give a method the parameters of another one, for type checkers."""
     return lambda own: own
 
 
@@ -54,7 +54,7 @@ def further_parameters_of(
 class SyncTranslationClient:
     """`TranslationClient` without `await`.
 
-    May be used by several threads at once. For example:
+    It can be used by several threads at once. For example:
 
         with SyncTranslationClient("localhost:8001", "nllb", repository="models") as client:
             german = client.translate("Good morning.", source="en", targets="de")
@@ -65,7 +65,7 @@ class SyncTranslationClient:
         """Start the thread; connect with the first call.
 
         Args:
-            *arguments: Those of `TranslationClient`, which raises what is wrong.
+            *arguments: Those of `TranslationClient`, which checks them.
             **settings: Those of `TranslationClient`.
         """
         self._client = TranslationClient(*arguments, **settings)
@@ -180,14 +180,14 @@ class SyncTranslationClient:
     ) -> Any:
         """Translate as `TranslationClient.translate` does, with the same arguments.
 
-        An interrupt (Ctrl-C) cancels what is under way on the server.
+        An interrupt (Ctrl-C) cancels the requests in progress.
 
         Args:
             text: A sentence, or a sequence of them.
             **arguments: Those of `TranslationClient.translate`.
 
         Returns:
-            The translation or translations, as there.
+            The translations, as `TranslationClient.translate` does.
         """
         return self._run(self._client.translate(text, **arguments))
 
@@ -200,11 +200,11 @@ class SyncTranslationClient:
         """Translate as `TranslationClient.stream` does, with the same arguments.
 
         Args:
-            sentences: Read in a thread of their own, so an iterator that waits holds up nothing.
+            sentences: Read in a thread of their own, so an iterator may block.
             **arguments: Those of `TranslationClient.stream`.
 
         Returns:
-            One item for each sentence and language, less those that were superseded.
+            One item for each sentence and language, except superseded ones.
         """
         return self.iterate(lambda client: client.stream(iterate_in_thread(sentences), **arguments))
 
@@ -217,21 +217,21 @@ class SyncTranslationClient:
         """Translate as `TranslationClient.stream_text` does, with the same arguments.
 
         Args:
-            text: One or many sentences.
+            text: One or more sentences.
             **arguments: Those of `TranslationClient.stream_text`.
 
         Returns:
-            Each part as it comes.
+            Each part as it arrives.
         """
         return self.iterate(lambda client: client.stream_text(text, **arguments))
 
     def iterate(
         self, start: Callable[[TranslationClient], AsyncGenerator[Result, None]]
     ) -> Iterator[Result]:
-        """Iterate over what an asynchronous generator of this client yields.
+        """Iterate over an asynchronous generator of this client.
 
         Args:
-            start: Makes the generator; it is given the asynchronous client and runs in its loop.
+            start: Makes the generator; called with the asynchronous client, in its event loop.
 
         Yields:
             The generator's items. Leaving the iteration closes the generator.
@@ -244,17 +244,17 @@ class SyncTranslationClient:
             self._leave(items)
 
     async def _shut_down(self) -> None:
-        """Close the client and let every call learn of it, before the loop stops."""
+        """Close the client and end all calls before the event loop stops."""
         await self._client.close()
         await cancel_all(
             [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         )
 
     def _leave(self, items: AsyncGenerator[Any, None]) -> None:
-        """End a stream; wait for its end unless that would be for ever.
+        """End a stream, and wait for its end unless that could block forever.
 
-        The garbage collector ends a generator on any thread, the client's own included, and also
-        when the interpreter ends and that thread runs no more.
+        The garbage collector ends a generator on any thread, including the client's own, and at the
+        end of the interpreter, when that thread no longer runs.
         """
         if self._loop.is_closed():
             return

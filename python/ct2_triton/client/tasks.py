@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running coroutines together so that none outlives the call that started it.
+"""Run coroutines concurrently so that none outlives the call that started it.
 
-Blocking iterators are read in threads.
+Also reads blocking iterators in threads.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Result = TypeVar("Result")
 
 
 class Shared(Generic[Result]):
-    """One request that several coroutines wait for; the last that is cancelled cancels it."""
+    """A request shared by several coroutines; if all are cancelled, it is cancelled."""
 
     def __init__(self, send: Callable[[], Coroutine[Any, Any, list[Result]]]) -> None:
-        """Send nothing yet; `send` gives what each of those that wait gets."""
+        """Prepare; `send` returns one result per waiting coroutine."""
         self._send = send
         self._task: asyncio.Task[list[Result]] | None = None
         self._waiting = 0
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anybody waits for it."""
+        """Whether a coroutine waits for it."""
         return self._waiting > 0
 
     async def one(self, position: int) -> Result:
-        """Wait for the result at a position; the first that waits sends."""
+        """Wait for the result at a position; the first call sends the request."""
         if self._task is None:
             self._task = asyncio.create_task(self._send())
         task = self._task
@@ -53,7 +53,7 @@ class Shared(Generic[Result]):
         finally:
             self._waiting -= 1
             if self._waiting == 0 and not task.done():
-                self._task = None  # tasks that come while it ends get another one
+                self._task = None  # tasks that arrive while it ends share another one
                 await cancel_all([task])
 
 
@@ -62,12 +62,12 @@ async def run_all(
 ) -> list[Result]:
     """Run coroutines at the same time and give their results in order.
 
-    Unlike `asyncio.gather`, the first failure, or a cancellation from outside, ends the others
-    before it is raised. (`asyncio.TaskGroup` needs Python 3.11.) Without `cancels` a failure is
-    raised at their end.
+    Unlike with `asyncio.gather`, the first error, or a cancellation from outside, ends the others
+    before it is raised. (`asyncio.TaskGroup` needs Python 3.11.) Without `cancels`, an error is
+    raised after all have ended.
     """
     pending = list(coroutines)
-    if len(pending) == 1:  # a task would be work for nothing
+    if len(pending) == 1:  # one coroutine needs no task
         return [await pending[0]]
     tasks = [asyncio.create_task(coroutine) for coroutine in pending]
     try:
@@ -76,7 +76,7 @@ async def run_all(
             await asyncio.wait(tasks, return_when=end)
         for task in tasks:
             if task.done():
-                task.result()  # raises the failure, before the tasks it left undone
+                task.result()  # raises the error
         return [task.result() for task in tasks]
     finally:
         await cancel_all(tasks)
@@ -96,7 +96,7 @@ def is_cancelled() -> bool:
 
 
 async def in_time(work: Awaitable[Result], timeout_s: float) -> Result:
-    """Wait for something, so long; like `asyncio.wait_for`, without a task of its own."""
+    """Wait with a time limit, like `asyncio.wait_for`, but without a task."""
     if sys.version_info < (3, 11):
         return await asyncio.wait_for(work, timeout_s)
     async with asyncio.timeout(timeout_s):
@@ -125,10 +125,10 @@ _CHUNK_BYTES = 65536
 
 
 async def iterate_in_thread(items: Iterable[Item]) -> AsyncIterator[Item]:
-    """Iterate over a blocking iterable in a thread, so that waiting for it holds up nothing.
+    """Iterate over a blocking iterable in a thread, without blocking the event loop.
 
-    The thread is a daemon: one that waits for input that never comes does not keep the process
-    alive. It reads at most two items ahead.
+    The thread is a daemon, so waiting for input does not keep the process alive. It reads at most
+    two items ahead.
     """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[tuple[Any, BaseException | None]] = asyncio.Queue(1)
@@ -153,11 +153,11 @@ async def iterate_in_thread(items: Iterable[Item]) -> AsyncIterator[Item]:
     finally:
         left.set()
         while not queue.empty():
-            queue.get_nowait()  # lets a thread go that waits for room
+            queue.get_nowait()  # wakes a thread that waits for room
 
 
 def _feed(items: Iterable[Any], put: Callable[..., bool]) -> None:
-    """Put items, then their end or their failure, until the reader leaves."""
+    """Put items, then the end or the error, until the reader leaves."""
     try:
         for item in items:
             if not put(item):
@@ -175,10 +175,10 @@ def read_lines(descriptor: int) -> Iterator[str]:
 def read_byte_lines(descriptor: int) -> Iterator[bytes]:
     """Read lines, without LF, from a file descriptor, each as soon as it is complete.
 
-    Read the descriptor itself: a buffered reader that a thread waits in cannot be closed when the
-    interpreter ends.
+    It reads the descriptor itself, because a buffered reader in which a thread waits cannot be
+    closed at the end of the interpreter.
     """
-    begun: list[bytes] = []  # of a line; joined at its end, as a line may have gigabytes
+    begun: list[bytes] = []  # parts of a line, joined at its end, because a line can have gigabytes
     while chunk := os.read(descriptor, _CHUNK_BYTES):
         *ends, rest = chunk.split(b"\n")
         for end in ends:

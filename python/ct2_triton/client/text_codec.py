@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text to a request for a model that takes text, and its response back to translations.
+"""Turn texts into requests for a text model, and responses into translations.
 
-One text with all its target languages is one request: the server encodes it once (docs/text.md).
+A text with all its target languages is one request, so the server encodes it once (docs/text.md).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 TEXT_INPUT, TEXT_OUTPUT = "text_input", "text_output"
 SOURCE_LANGUAGE, TARGET_LANGUAGES = "source_language", "target_languages"
-TARGET_PREFIX, DRAFT = "target_prefix", "draft"  # of each translation
+TARGET_PREFIX, DRAFT = "target_prefix", "draft"  # outputs of each translation
 SCORE, FINISH_REASON = "score", "finish_reason"
-TARGET_INDEX = "target_index"  # of streams
+TARGET_INDEX = "target_index"  # outputs of streams
 HYPOTHESES, HYPOTHESIS_SCORES = "hypotheses", "hypothesis_scores"
 ALIGNMENTS = "alignments"
 QUALITY, QUALITY_FLAGS = "quality", "quality_flags"
-STREAM = "stream"  # the parameter that asks for parts
+STREAM = "stream"  # parameter that requests parts
 _OF_PARTS = (TEXT_OUTPUT, TARGET_INDEX, "target_language", FINISH_REASON)
 
 
 @dataclass(frozen=True)
 class TextModel:
-    """What a loaded model that takes text declares, as far as the client uses it.
+    """The tensors of a loaded text model that the client uses.
 
     Attributes:
         model: Name on the server.
@@ -70,7 +70,7 @@ class TextModel:
     def from_metadata(
         cls, metadata: service_pb2.ModelMetadataResponse, version: str
     ) -> TextModel | None:
-        """Read a ModelMetadataResponse; None where the model does not take text and give text."""
+        """Read a ModelMetadataResponse; None if the model is not a text model."""
         shapes = {tensor.name: tensor.shape for tensor in metadata.inputs}
         outputs = frozenset(tensor.name for tensor in metadata.outputs)
         if TEXT_INPUT not in shapes or TEXT_OUTPUT not in outputs:
@@ -80,11 +80,11 @@ class TextModel:
 
     @property
     def takes_drafts(self) -> bool:
-        """Whether a translation may have a draft."""
+        """Whether the model takes drafts."""
         return DRAFT in self.inputs
 
     def check_whole(self) -> None:
-        """Check that it gives whole translations."""
+        """Check that it returns whole translations, not parts."""
         if TARGET_INDEX in self.outputs:
             raise UnexpectedResponseError(
                 f"model {self.model!r} sends translations while they grow: use "
@@ -93,14 +93,14 @@ class TextModel:
 
 
 class TextCodec:
-    """Texts for a model that takes text."""
+    """Sends texts to a text model."""
 
     takes_text: ClassVar[bool] = True
 
     def __init__(self, model: TextModel, ask: Ask, *, joins: bool = False) -> None:
-        """Remember a model that gives whole translations, and how to ask the server.
+        """Remember a model that returns whole translations, and how to send requests.
 
-        With `joins` short texts that come together share a request.
+        With `joins`, short texts that arrive together share a request.
         """
         model.check_whole()
         self._model = model.model
@@ -108,7 +108,7 @@ class TextCodec:
         self._joined = JoinedTexts(self._answers) if joins else None
 
     def start(self, text: str, call: Call) -> Rows:
-        """Prepare the languages; all wait for one request if there is no key."""
+        """Prepare the languages, which share one request if there is no key."""
         for name, given in (("prefix", call.prefix), ("draft", call.draft)):
             if not isinstance(given, str):
                 raise InvalidCallError(
@@ -142,7 +142,7 @@ class TextCodec:
     async def _answers(
         self, texts: Sequence[Text], call: Call, key: str | None
     ) -> list[list[Translation]]:
-        """Ask for texts with one request; give the translations of each."""
+        """Send texts in one request; return the translations of each."""
 
         def build(model: TextModel, left_s: float | None) -> service_pb2.ModelInferRequest:
             require_kind(model, takes_text=True)
@@ -173,17 +173,17 @@ def build_text_request(
 
     Args:
         model: What the model declares.
-        texts: The texts; all name a source or none does, and all have as many targets.
+        texts: The texts; either all name a source or none does, and all have equally many targets.
         options: Request parameters by name, such as decoding options and `split`.
-        timeout_s: Time the caller has, told to Triton's scheduler as well; None for no limit.
-        supersede_key: Ends the older requests of this model with the same key; None for none.
-        streams: Whether the translations are to be sent while they grow.
+        timeout_s: Time limit, also sent to the server; None for no limit.
+        supersede_key: Ends older requests of this model with the same key; None for none.
+        streams: Whether to send parts of the translations as they are generated.
 
     Returns:
         The protobuf message.
 
     Raises:
-        InvalidCallError: Something cannot be sent, or the model cannot give what is asked for.
+        InvalidCallError: An input cannot be sent, or the model lacks an output that it needs.
     """
     if len(texts) > 1 and not model.batched:
         raise InvalidCallError(f"model {model.model!r} takes one text a request")
@@ -212,12 +212,12 @@ def build_text_request(
 def read_text_response(
     response: service_pb2.ModelInferResponse, targets: int
 ) -> list[tuple[Hypothesis, ...]]:
-    """Read the answer to a request of one text, or of several, each with one or more targets.
+    """Read the response to a request of one or more texts, each with one or more targets.
 
-    Each translation is a tuple of hypotheses, best first. The finish reason is that of the best.
+    Each translation is a tuple of hypotheses, best first, with the finish reason of the best.
     """
     result = _Outputs(response)
-    texts = _rows(result, HYPOTHESES, targets)  # there where there are several
+    texts = _rows(result, HYPOTHESES, targets)  # sent if there are several
     if texts is None:
         texts, scores = _rows(result, TEXT_OUTPUT, targets), _rows(result, SCORE, targets)
     else:
@@ -243,7 +243,7 @@ def read_text_response(
 
 
 def read_part(response: service_pb2.ModelInferResponse) -> TextPart:
-    """Read a response of a model that sends translations while they grow."""
+    """Read a response of a stream model."""
     result = _Outputs(response)
     values = [result.values(name) for name in _OF_PARTS]
     if any(value is None or len(value) != 1 for value in values):
@@ -261,7 +261,7 @@ def read_part(response: service_pb2.ModelInferResponse) -> TextPart:
 
 def _way_to_stream(model: str) -> str:
     name = model.removesuffix(STREAM_SUFFIX)
-    if name == model:  # not named by ct2-prepare
+    if name == model:  # absent from models that ct2-prepare did not write
         return f"stream_text(model={model!r})"
     return f"stream_text of the model {name!r}, or ct2-translate --stream --model {name}"
 
@@ -284,7 +284,7 @@ def _add_declared(
 
 
 def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> list[str]:
-    """Choose the outputs, so that only what is read is computed and sent."""
+    """Choose the outputs, so that only those that are read are computed and sent."""
     several = options.get("num_hypotheses", 1) != 1
     wanted = [TEXT_OUTPUT, HYPOTHESES] if several else [TEXT_OUTPUT]
     if options.get("return_scores"):
@@ -307,14 +307,14 @@ def _outputs_of_verdicts(options: Mapping[str, OptionValue]) -> list[str]:
 
 
 class _Outputs:
-    """The tensors of a response. Strings are read here: as arrays they take three times as long."""
+    """The tensors of a response. Reading strings as arrays would take three times as long."""
 
     def __init__(self, response: service_pb2.ModelInferResponse) -> None:
         self._response = response
         self._positions = {output.name: i for i, output in enumerate(response.outputs)}
 
     def values(self, name: str) -> list[Any] | None:
-        """Give the values of a tensor; None where it was not sent."""
+        """Return the values of a tensor; None if it was not sent."""
         at = self._positions.get(name)
         if at is None:
             return None
@@ -325,7 +325,7 @@ class _Outputs:
 
 
 def _strings(raw: bytes) -> Iterator[bytes]:
-    """Read strings, each of which has its length before it."""
+    """Read strings, each preceded by its length."""
     at = 0
     while at < len(raw):
         start = at + 4
@@ -336,7 +336,7 @@ def _strings(raw: bytes) -> Iterator[bytes]:
 def _rows(
     outputs: _Outputs, name: str, count: int, *, may_be_empty: bool = False
 ) -> list[list[Any]] | None:
-    """Give the values of each translation; None where the output was not sent."""
+    """Return the values of each translation; None if the output was not sent."""
     values = outputs.values(name)
     if values is None:
         return None
@@ -349,7 +349,7 @@ def _rows(
 
 
 def _verdicts(outputs: _Outputs, count: int) -> list[Verdict] | None:
-    """Give the verdict on each translation; None where they were not sent."""
+    """Return the verdict on each translation; None if they were not sent."""
     qualities, flags = _rows(outputs, QUALITY, count), _rows(outputs, QUALITY_FLAGS, count)
     if qualities is None or flags is None:
         return None
@@ -358,7 +358,7 @@ def _verdicts(outputs: _Outputs, count: int) -> list[Verdict] | None:
 
 
 def _ranges(values: list[int]) -> tuple[tuple[int, int, int, int], ...]:
-    """Give the aligned ranges of a translation; -1 fills up its row."""
+    """Return the aligned ranges of a translation; its row is padded with -1."""
     fours = zip(*(values[i::4] for i in range(4)), strict=True)
     return tuple(four for four in fours if four[0] >= 0)
 
@@ -372,27 +372,27 @@ WAIT_S = 0.002
 MOST_CHARACTERS = 400
 """Of a text that shares a request."""
 
-# What may be the fault of one text; the others are then asked for again.
+# Errors that one text can cause; the others are then sent again.
 _OF_ONE = (InvalidCallError, RequestRejectedError, ServerFailedError)
 
 
 class JoinedTexts:
-    """Sends texts that come at the same time, and are asked for in the same way, in one request.
+    """Sends texts that arrive at the same time with the same options in one request.
 
-    A request costs client and server about as much as a short translation. While the server has
-    nothing of this client, what comes in one turn of the event loop is sent, which is no wait.
-    While it has, texts wait for others, but not long. Short texts only: all of a request are
-    answered when the longest one is.
+    A request costs client and server about as much as a short translation. If no request of this
+    client is in progress, the texts of one iteration of the event loop are sent at once. Otherwise
+    texts wait shortly for others. This is for short texts only, because all texts of a request are
+    answered together.
     """
 
     def __init__(self, send: Send) -> None:
-        """Join nothing yet; `send` asks for several texts of one call, without a key."""
+        """Prepare; `send` sends several texts of one call, without a key."""
         self._send = send
         self._under_way: set[asyncio.Task[list[list[Translation]]]] = set()
         self._open: dict[Hashable, _Group] = {}
 
     async def translate(self, text: Text, call: Call) -> list[Translation]:
-        """Translate a text, with others that come now."""
+        """Translate a text, together with others that arrive now."""
         if len(text.text) > MOST_CHARACTERS:
             return (await self._send([text], call, None))[0]
         key = (
@@ -416,7 +416,7 @@ class JoinedTexts:
     async def _ask(
         self, texts: Sequence[Text], call: Call, key: str | None
     ) -> list[list[Translation]]:
-        """Send, and let what is sent end by itself: Triton 2.51 may not survive a cancellation."""
+        """Send, and never cancel, because a cancellation can crash Triton 2.51."""
         asked = asyncio.ensure_future(self._send(texts, call, key))
         self._under_way.add(asked)
         asked.add_done_callback(self._end)
@@ -425,7 +425,7 @@ class JoinedTexts:
     def _end(self, asked: asyncio.Task[list[list[Translation]]]) -> None:
         self._under_way.discard(asked)
         if not asked.cancelled():
-            asked.exception()  # no task may be left to receive it
+            asked.exception()  # perhaps no task waits for it any more
 
     def _close(self, key: Hashable, group: _Group) -> None:
         if self._open.get(key) is group:
@@ -446,7 +446,7 @@ class _Group:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anybody waits for its answer: it may be ending, as all have gone away."""
+        """Whether a task waits for its answer; without one, it is ending."""
         return self._shared.is_wanted
 
     async def add(self, text: Text) -> list[Translation]:
@@ -457,7 +457,7 @@ class _Group:
 
     async def _send(self) -> list[list[Translation]]:
         try:
-            await asyncio.sleep(0)  # other tasks may add a text
+            await asyncio.sleep(0)  # other tasks can add a text
             if self.waits:
                 timer = asyncio.get_running_loop().call_later(WAIT_S, self._full.set)
                 await self._full.wait()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tokenizer of a prepared model: from a sentence to rows of ids, and back."""
+"""The tokenizer of a prepared model: sentences to rows of IDs, and back."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EncodedText:
-    """A sentence in pieces; made once, whatever the number of targets.
+    """A tokenized sentence, made once for all targets.
 
     Attributes:
         ids: The pieces, without language and end tokens.
-        unknown_tokens: How many of them the vocabulary does not have.
+        unknown_tokens: Number of pieces that the vocabulary does not have.
         is_empty: Whether there is nothing to translate.
     """
 
@@ -49,10 +49,10 @@ def _check_unicode(text: str) -> None:
 
 
 class Tokenizer:
-    """Make rows of ids and read them. Immutable: safe to share between tasks and threads.
+    """Make rows of IDs and read them. Immutable, so tasks and threads can share it.
 
-    Rows are put together from the language's ids and the text's (`TokenRules`), never by setting
-    the language on a shared tokenizer.
+    Rows are composed of the IDs of the language and of the text (`TokenRules`), without setting the
+    language on a shared tokenizer.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, native: bool = True) -> None:
@@ -61,7 +61,7 @@ class Tokenizer:
         Args:
             folder: A prepared model's `tokenizer` folder, wherever it was copied to, or the
                 prepared model's own folder.
-            native: Split texts with the compiled core where it is installed: the same ids, sooner.
+            native: Use the compiled core if it is installed; it gives the same IDs faster.
 
         Raises:
             TokenizerError: Files are missing or unusable.
@@ -78,7 +78,7 @@ class Tokenizer:
         self.folder = path
         self.rules = TokenRules.read(path)
         self._pieces = read_pieces(path, self.rules, native=native)
-        # Some vocabularies list special tokens (`</s>`, `<2fr>`) among the pieces of text.
+        # Some vocabularies list special tokens (`</s>`, `<2fr>`) among the pieces.
         self._special = frozenset(self.rules.special_ids)
         self._blank = {self._pieces.space_id} - {None}
         self._numbers_differ = numbers_differ(path, self.rules)
@@ -90,13 +90,13 @@ class Tokenizer:
         """Split a sentence.
 
         Args:
-            text: Any text; special tokens spelled out in it are text as well.
+            text: Any text; special tokens that it spells out are treated as text.
 
         Returns:
             Its pieces.
 
         Raises:
-            InvalidCallError: The text is no Unicode text (it holds half a surrogate pair).
+            InvalidCallError: The text has half of a surrogate pair.
         """
         _check_unicode(text)
         unknown = self.rules.unk_id
@@ -105,23 +105,23 @@ class Tokenizer:
         return EncodedText(ids, ids.count(unknown), self._blank.issuperset(ids))
 
     def encode_target(self, text: str) -> tuple[int, ...]:
-        """Split a translation, or a part of one, as the model writes it.
+        """Tokenize a translation, or a part of one, as the model generates it.
 
         Args:
             text: Any Unicode text.
 
         Returns:
-            Its pieces; none of a text without a visible character.
+            Its pieces; none for a text without a visible character.
 
         Raises:
-            InvalidCallError: The text is no Unicode text.
+            InvalidCallError: The text has half of a surrogate pair.
             TokenizerError: Files of that side are missing or unusable.
         """
         _check_unicode(text)
         if not text.strip():
             return ()
         found = self._read_target_pieces().encode(text)
-        if self._numbers_differ:  # the special ids are those of sources
+        if self._numbers_differ:  # special_ids are numbers of source pieces
             return tuple(found)
         return tuple(self.rules.unk_id if i in self._special else i for i in found)
 
@@ -129,7 +129,7 @@ class Tokenizer:
         """Join the pieces of an answer.
 
         Args:
-            ids: Output ids without the target prefix; what carries no text is skipped.
+            ids: Output IDs without the target prefix; IDs without text are skipped.
 
         Returns:
             The text.
@@ -141,7 +141,7 @@ class Tokenizer:
         """Find the language of a text, by code or alias.
 
         Raises:
-            UnknownLanguageError: It is not one of the model's; the message names the nearest.
+            UnknownLanguageError: The model does not have it; the message names the nearest.
         """
         return self.rules.source_language(name)
 
@@ -155,21 +155,21 @@ class Tokenizer:
             The languages, in order; `(None,)` for None.
 
         Raises:
-            UnknownLanguageError: One is not the model's; the message names the nearest.
-            InvalidCallError: None is named in an empty sequence, or one twice.
+            UnknownLanguageError: The model does not have one; the message names the nearest.
+            InvalidCallError: The sequence is empty or has a language twice.
         """
         return _find_all(self.rules.target_language, names)
 
 
 class NamedLanguages:
-    """Languages as they are named, for a model that takes text: its server knows the aliases."""
+    """Languages as the caller names them, for a text model, whose server knows the aliases."""
 
     def source(self, name: str | None) -> Language | None:
-        """Give a language of that name; None for None."""
+        """Return a language of that name; None for None."""
         return None if name is None else Language(name)
 
     def targets(self, names: str | Sequence[str] | None) -> tuple[Language | None, ...]:
-        """Give languages of those names, `(None,)` for None; raise as `Tokenizer.targets`."""
+        """Return languages of those names, `(None,)` for None; raises like `Tokenizer.targets`."""
         return _find_all(self.source, names)
 
 
@@ -187,7 +187,7 @@ def _find_all(
 
 
 def has_tokenizer(model: str, repository: str | os.PathLike[str] | None = None) -> bool:
-    """Say whether the repository has one for a model that needs one: not if it takes text."""
+    """Say whether the repository has the tokenizer of a model that needs one."""
     folder = _folder(model, repository)
     config = folder.parent / CONFIG_NAME
     return (folder / LANGUAGES_NAME).exists() and not _takes_text(config)
@@ -196,13 +196,13 @@ def has_tokenizer(model: str, repository: str | os.PathLike[str] | None = None) 
 def _takes_text(config: Path) -> bool:
     try:
         inputs = parse_config(config.read_text(encoding="utf-8"), config).input
-    except (OSError, UnicodeDecodeError, VersionError):  # its server says what is wrong
+    except (OSError, UnicodeDecodeError, VersionError):  # the server reports what is wrong
         return False
     return any(tensor.name == "text_input" for tensor in inputs)
 
 
 def find_rules(model: str, repository: str | os.PathLike[str] | None = None) -> TokenRules | None:
-    """Read the rules of a model, of token ids or of text; None where its folder is not at hand."""
+    """Read the token rules of a model; None if its folder is not found."""
     folders = [_folder(name, repository) for name in (model, model.removesuffix(TEXT_SUFFIX))]
     there = [folder for folder in folders if (folder / LANGUAGES_NAME).exists()]
     return TokenRules.read(there[0]) if there else None

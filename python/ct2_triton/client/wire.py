@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What requests of token ids and of text have in common."""
+"""The common parts of token-ID requests and text requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RESERVED = {"sequence_id", "sequence_start", "sequence_end", "priority", "timeo
 
 
 class Declared(Protocol):
-    """What a codec knows of a loaded model."""
+    """The properties of a loaded model that a codec uses."""
 
     takes_text: ClassVar[bool]
 
@@ -46,7 +46,7 @@ def set_parameters(
     timeout_s: float | None,
     supersede_key: str | None,
 ) -> None:
-    """Set what a request says beside its tensors; for the arguments see `build_request`."""
+    """Set the fields of a request except its tensors; arguments as in `build_request`."""
     for name, value in options.items():
         set_parameter(request, name, value)
     if supersede_key is not None:
@@ -56,9 +56,9 @@ def set_parameters(
 
 
 def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: OptionValue) -> None:
-    """Set one request parameter by the type of its value; numpy's numbers are numbers.
+    """Set a request parameter by the type of its value, which may be a number of numpy.
 
-    Lists travel as JSON strings.
+    Lists are sent as JSON strings.
     """
     if name in _RESERVED or name.startswith("triton_"):
         raise InvalidCallError(f"{name!r} is a parameter of Triton itself, not a decoding option")
@@ -75,7 +75,7 @@ def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: Opti
         elif isinstance(value, list | tuple | np.ndarray):
             parameter.string_param = json.dumps(value, default=_plain)
         else:
-            parameter.string_param = value  # protobuf refuses what is no string
+            parameter.string_param = value  # protobuf raises if it is not a string
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidCallError(
             f"option {name!r} is {value!r}; a bool, an integer of 64 bits, a float, a string of "
@@ -84,7 +84,7 @@ def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: Opti
 
 
 def _plain(value: object) -> object:
-    """Make of a number or an array of numpy what json knows."""
+    """Convert a number or array of numpy for json."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError
@@ -105,7 +105,7 @@ def add_strings(
 
 
 def check_declared(wanted: Sequence[str], model: Declared) -> None:
-    """Check that the model has the outputs that an answer comes back in."""
+    """Check that the model has the outputs that are read."""
     missing = [name for name in wanted if name not in model.outputs]
     if missing:
         raise InvalidCallError(
@@ -116,7 +116,7 @@ def check_declared(wanted: Sequence[str], model: Declared) -> None:
 
 
 def require_kind(model: Declared, *, takes_text: bool) -> None:
-    """Raise for a model that was loaded again and is another one; the next call finds it."""
+    """Raise if the model was replaced by one of another kind; the next call connects to it."""
     if model.takes_text is not takes_text:
         kind = "text" if model.takes_text else "token ids"
         raise UnexpectedResponseError(

@@ -42,8 +42,8 @@ async def test_an_answer_leans_towards_a_draft(make_client: MakeClient) -> None:
     async with make_client() as client:
         for beam_size in (1, 3):
             call = {"beam_size": beam_size, "draft": draft, "draft_bias": 0.99, **CALL}
-            leaning = await client.translate(TEXT, targets="deu_Latn", **call)
-            assert list(leaning.ids[:3]) == draft
+            favored = await client.translate(TEXT, targets="deu_Latn", **call)
+            assert list(favored.ids[:3]) == draft
         with pytest.raises(errors.RequestRejectedError, match="draft_bias 0.5 needs a draft"):
             await client.translate(TEXT, targets="deu_Latn", beam_size=1, draft_bias=0.5, **CALL)
         good = await client.translate(TEXT, targets="deu_Latn", beam_size=1, **CALL)

@@ -41,14 +41,14 @@ void BeamSearch::AddRules(std::vector<OutputRules>* all) const {
     rules.candidates = 2 * settings_.beams;
     rules.score = beams_[i].score;
     if (bias_.prefix && diverged_[i] == 0) {
-      rules.leaning = bias_.prefix->Next(length());
+      rules.favored = bias_.prefix->Next(length());
       rules.bias = bias_.prefix->beta();
       rules.as_library = true;
     } else if (bias_.draft) {
-      rules.leaning = bias_.draft->Next(beams_[i].outputs, *rules_);
+      rules.favored = bias_.draft->Next(beams_[i].outputs, *rules_);
       rules.bias = bias_.draft->bias();
     }
-    of_best = of_best && !rules.leaning;
+    of_best = of_best && !rules.favored;
     all->push_back(std::move(rules));
   }
   for (size_t i = first; i < all->size(); ++i) (*all)[i].of_best = of_best;

@@ -17,7 +17,7 @@ OutputRules GreedySearch::Rules() const {
   OutputRules rules = rules_->For(outputs_);
   if (sampler_) rules.draw = {*sampler_, outputs_.size()};
   if (bias_) {
-    rules.leaning = bias_->Next(outputs_, *rules_);
+    rules.favored = bias_->Next(outputs_, *rules_);
     rules.bias = bias_->bias();
   }
   return rules;

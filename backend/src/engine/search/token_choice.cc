@@ -8,20 +8,20 @@
 namespace ct2triton {
 namespace {
 
-// A log-probability under a bias: of the output that gets it, and of others.
-float LeantTo(float log_probability, float bias) {
+// The log-probability under a bias of the output that it favors, and of every other output.
+float BiasedTowards(float log_probability, float bias) {
   return std::log(std::exp(log_probability) * (1 - bias) + bias);
 }
 
-float LeantFrom(float log_probability, float bias) { return log_probability + std::log1p(-bias); }
+float BiasedAway(float log_probability, float bias) { return log_probability + std::log1p(-bias); }
 
-// The bias lessens all others alike, so that only the best of them may win.
+// The bias lowers all other outputs equally, so only the best of them can win.
 Choice PickBiased(const OutputRules& rules, const float* log_probabilities, int32_t best) {
-  const int32_t leaning = *rules.leaning;
-  Choice choice{leaning, LeantTo(log_probabilities[leaning], rules.bias)};
-  const float other = LeantFrom(log_probabilities[best], rules.bias);
-  const bool first_of_equals = other == choice.log_probability && best < leaning;
-  if (best != leaning && (other > choice.log_probability || first_of_equals)) {
+  const int32_t favored = *rules.favored;
+  Choice choice{favored, BiasedTowards(log_probabilities[favored], rules.bias)};
+  const float other = BiasedAway(log_probabilities[best], rules.bias);
+  const bool first_of_equals = other == choice.log_probability && best < favored;
+  if (best != favored && (other > choice.log_probability || first_of_equals)) {
     choice = {best, other};
   }
   if (!rules.scored) choice.log_probability = 0;
@@ -45,7 +45,7 @@ void ApplyRules(const OutputRules& rules, float* logits, size_t outputs, const K
   for (const int64_t output : rules.forbidden) {
     logits[output] = std::numeric_limits<float>::lowest();  // as CTranslate2 does it
   }
-  if (rules.scored || rules.leaning || rules.candidates > 0)
+  if (rules.scored || rules.favored || rules.candidates > 0)
     kernels.rows->log_softmax(logits, outputs);
 }
 
@@ -54,15 +54,15 @@ Choice PickToken(const OutputRules& rules, const float* scores, size_t outputs,
   const size_t place = rules.draw ? rules.draw->sampler.One(scores, outputs, rules.draw->step)
                                   : kernels.first_maximum(scores, outputs);
   const auto best = static_cast<int32_t>(place);
-  if (rules.leaning) return PickBiased(rules, scores, best);
+  if (rules.favored) return PickBiased(rules, scores, best);
   return {best, rules.scored ? scores[place] : 0};
 }
 
 // On all log-probabilities.
 void ApplyBias(const OutputRules& rules, float* log_probabilities, size_t outputs) {
-  if (!rules.leaning) return;
+  if (!rules.favored) return;
   const float bias = rules.bias;
-  const auto place = static_cast<size_t>(*rules.leaning);
+  const auto place = static_cast<size_t>(*rules.favored);
   if (rules.as_library) {
     for (size_t i = 0; i < outputs; ++i) {
       const float rest = std::exp(log_probabilities[i]) * (1 - bias);
@@ -70,8 +70,8 @@ void ApplyBias(const OutputRules& rules, float* log_probabilities, size_t output
     }
     return;
   }
-  const float of_draft = LeantTo(log_probabilities[place], bias);
-  const float less = LeantFrom(0, bias);
+  const float of_draft = BiasedTowards(log_probabilities[place], bias);
+  const float less = BiasedAway(0, bias);
   for (size_t i = 0; i < outputs; ++i) log_probabilities[i] += less;
   log_probabilities[place] = of_draft;
 }

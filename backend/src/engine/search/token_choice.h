@@ -27,30 +27,30 @@ struct Draw {
 // How the token that follows an output of a step is chosen, by plain values: what a device needs to
 // know. The order is: penalty, forbidden outputs, log-softmax, draw or best, bias.
 struct OutputRules {
-  const VocabularyMap* map = nullptr;  // whose candidates are the outputs; null: the vocabulary
-  std::vector<int64_t> forbidden;      // ascending, each once
-  float penalty = 1;                   // once for each distinct output of `before`
-  const Outputs* before = nullptr;     // of the sequence, forced ones among them
-  const Outputs* ends = nullptr;       // which end the sequence,
-  size_t min_length = 0;               // and which `forbidden` has until `before` is so long
-  bool scored = false;                 // the log-probability of the choice is wanted
-  std::optional<Draw> draw;            // none: the best one, the first of equals
-  std::optional<int32_t> leaning;      // an output that gets `bias` of the probability
+  const VocabularyMap* map = nullptr;  // its candidates are the outputs; null: the vocabulary
+  std::vector<int64_t> forbidden;      // ascending, distinct
+  float penalty = 1;                   // applied once to each distinct output of `before`
+  const Outputs* before = nullptr;     // the sequence so far, with forced outputs
+  const Outputs* ends = nullptr;       // outputs that end the sequence
+  size_t min_length = 0;               // `ends` are forbidden until `before` has this length
+  bool scored = false;                 // return the log-probability of the choice
+  std::optional<Draw> draw;            // none: the best output, the first of equal ones
+  std::optional<int32_t> favored;      // an output whose probability `bias` raises
   float bias = 0;
-  bool as_library = false;  // the bias is computed in CTranslate2's way
+  bool as_library = false;  // compute the bias exactly as CTranslate2 does
 
-  // Of a search with several sequences: candidates of all of them together instead of a choice. A
-  // draw is said in the rules of the first one.
-  size_t candidates = 0;  // so many; 0: each output has a choice of its own
-  size_t sequences = 0;   // so many outputs from this one on; 0: not the first
-  size_t copies = 0;      // of the first one, which are pushed back
-  float score = 0;        // of the sequence so far
-  bool of_best = false;   // the best outputs of each decide, unless they are too near
+  // For a search with several sequences: return candidates of all of them instead of a choice. The
+  // rules of the first sequence hold the draw.
+  size_t candidates = 0;  // their number; 0: choose per sequence
+  size_t sequences = 0;   // sequences of the search; 0 except in the first
+  size_t copies = 0;      // copies of the first sequence, which rank last
+  float score = 0;        // score of the sequence so far
+  bool of_best = false;   // the best outputs suffice, unless they are too close
 
-  // How many of the best outputs decide; 0: all are needed.
+  // How many of the best outputs suffice; 0: all are needed.
   size_t Best() const { return of_best ? OutputsToTell(candidates) : 0; }
-  // The choice takes more than the order of the logits and their sum.
-  bool ChangesLogits() const { return penalty != 1 || draw || leaning; }
+  // Whether the choice needs more than the order of the logits and their sum.
+  bool ChangesLogits() const { return penalty != 1 || draw || favored; }
 };
 
 // The next token of a row.

@@ -19,7 +19,7 @@ bool SameDraw(const std::optional<Draw>& a, const std::optional<Draw>& b) {
 // But for what comes before, which the device knows by itself.
 bool SameRules(const OutputRules& a, const OutputRules& b) {
   return a.forbidden == b.forbidden && a.penalty == b.penalty && SameDraw(a.draw, b.draw) &&
-         a.leaning == b.leaning && a.bias == b.bias && a.candidates == b.candidates &&
+         a.favored == b.favored && a.bias == b.bias && a.candidates == b.candidates &&
          a.of_best == b.of_best;
 }
 
@@ -160,7 +160,7 @@ bool GpuCompute::RunsAhead(const std::vector<OutputRules>& rules) const {
   for (const StepSequence& row : rows_) {
     if (row.outputs != 1 || row.slots != nullptr || row.alignment != nullptr) return false;
     const OutputRules& rule = rules[output++];
-    if (rule.candidates > 0 || rule.leaning || HostChooses(rule, row)) return false;
+    if (rule.candidates > 0 || rule.favored || HostChooses(rule, row)) return false;
     maps.insert(rule.map);
     tokens += row.count;
   }
@@ -409,7 +409,7 @@ TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& ro
   }
   if (limit > 0) AddEnds(rules, &there);
   there.candidates = std::max<size_t>(rules.Best(), 1);
-  if (rules.leaning) there.leaning = IdOf(rules.map, *rules.leaning);
+  if (rules.favored) there.favored = IdOf(rules.map, *rules.favored);
   there.bias = rules.bias;
   if (!rules.draw) return there;
   const Sampler& sampler = rules.draw->sampler;

@@ -34,7 +34,7 @@ struct TokenRules {
   float top_p = 1;
   float temperature = 1;
   std::optional<int> list;     // of AddList(); none: the whole vocabulary
-  std::optional<int> leaning;  // the draft's next token, and the bias towards it
+  std::optional<int> favored;  // the draft's next token, and the bias towards it
   float bias = 0;
   size_t first_source = 0, sources = 0;  // tokens of the source where an alignment may point
 };

@@ -95,7 +95,7 @@ bool GpuDecoder::SetRules(int name, const TokenRules& rules) {
   rule.draws = rules.draws ? 1 : 0;
   rule.top_k = static_cast<int>(rules.top_k);
   rule.candidates = static_cast<int>(std::max(rules.candidates, rules.draws ? rules.top_k : 0));
-  rule.leaning = rules.leaning ? OutputOf(sequence, *rules.leaning) : -1;
+  rule.favored = rules.favored ? OutputOf(sequence, *rules.favored) : -1;
   rule.bias = rules.bias;
   rule.first_source = static_cast<int>(rules.first_source);
   rule.sources = static_cast<int>(rules.sources);
