@@ -172,3 +172,25 @@ def test_the_package_runs_as_a_module() -> None:
     refused = subprocess.run([*command, "no-such"], capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "one of serve, prepare, models, translate, gateway, live, bench" in refused.stderr
+
+
+@pytest.mark.parametrize(("command", "extra"), [("gateway", "gateway"), ("live", "live")])
+def test_a_command_without_its_extra_says_how_to_install_it(command: str, extra: str) -> None:
+    """As in an environment with ct2-triton-client alone, which has no aiohttp."""
+    options = ["--model", "x"]
+    if command == "live":
+        options += ["--from", "en", "--to", "de"]
+    program = f"""
+import sys
+sys.modules["aiohttp"] = None
+from ct2_triton import cli
+sys.argv[1:] = {options}
+sys.exit(cli.{command}())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stderr == (
+        f"ct2-{command}: the extra is not installed: pip install 'ct2-triton-client[{extra}]'\n"
+    )

@@ -8,8 +8,10 @@ transfer that is cut.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -171,27 +173,28 @@ class _Handler(BaseHTTPRequestHandler):
         return repository, commit
 
     def _send_file(self, path: Path, commit: str, cuts: list[int]) -> None:
-        content = path.read_bytes()
-        start = 0
+        size, start = path.stat().st_size, 0
         if asked := self.headers.get("Range"):
             start = int(asked.removeprefix("bytes=").split("-")[0])
         self.send_response(HTTPStatus.PARTIAL_CONTENT if asked else HTTPStatus.OK)
-        self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
+        self.send_header("ETag", f'"{_digest(path, size, path.stat().st_mtime_ns)}"')
         self.send_header("X-Repo-Commit", commit)
-        self.send_header("X-Linked-Size", str(len(content)))
+        self.send_header("X-Linked-Size", str(size))
         self.send_header("Accept-Ranges", "bytes")
-        self.send_header("Content-Length", str(len(content) - start))
+        self.send_header("Content-Length", str(size - start))
         if asked:
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
         self.end_headers()
         if self.command == "HEAD":
             return
-        if cuts:
-            self.wfile.write(content[start : start + cuts.pop(0)])
-            self.wfile.flush()
-            self.close_connection = True
-            return
-        self.wfile.write(content[start:])
+        with path.open("rb") as file:
+            file.seek(start)
+            if cuts:
+                self.wfile.write(file.read(cuts.pop(0)))
+                self.wfile.flush()
+                self.close_connection = True
+                return
+            shutil.copyfileobj(file, self.wfile)
 
     def _send_json(self, content: object) -> None:
         body = json.dumps(content).encode()
@@ -209,6 +212,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Error-Message", message)
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+
+@functools.lru_cache
+def _digest(path: Path, size: int, changed_ns: int) -> str:
+    """The SHA-256 of a file, which is computed once: a checkpoint may have gigabytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _names(repository: HubRepository) -> list[str]:

@@ -67,7 +67,7 @@ def make_console() -> Console:
     try:
         from rich.console import Console
     except ImportError as error:
-        raise BenchError("ct2-bench needs its extra: pip install 'ct2-triton[bench]'") from error
+        raise BenchError("the extra is not installed: pip install 'ct2-triton[bench]'") from error
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _FILE_WIDTH

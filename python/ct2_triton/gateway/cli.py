@@ -179,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
         import py3langid  # noqa: F401
     except ImportError as error:
         raise ClientError(
-            "ct2-gateway needs its extra: pip install 'ct2-triton-client[gateway]'"
+            "the extra is not installed: pip install 'ct2-triton-client[gateway]'"
         ) from error
 
     def ready(port: int) -> None:

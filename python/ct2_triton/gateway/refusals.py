@@ -7,7 +7,6 @@ import logging
 import time
 
 from ct2_triton import errors
-from ct2_triton.web_connections import RETRY_AFTER_S
 
 FAILED = "The gateway has failed; its log says why"
 _LOG = logging.getLogger(__name__)
@@ -41,6 +40,8 @@ class Refusal(errors.Ct2TritonError):
     @property
     def headers(self) -> dict[str, str]:
         """Headers of the answer: when to come again, where that may help."""
+        from ct2_triton.web_connections import RETRY_AFTER_S  # needs the extra
+
         return {"Retry-After": str(RETRY_AFTER_S)} if self.status in {429, 503} else {}
 
 

@@ -218,7 +218,7 @@ async def _serve(args: argparse.Namespace) -> int:
         from ct2_triton.web_metrics import WebMetrics
     except ImportError as error:
         raise ClientError(
-            "ct2-live needs its extra: pip install 'ct2-triton-client[live]'"
+            "the extra is not installed: pip install 'ct2-triton-client[live]'"
         ) from error
     hub = Hub(args.max_captions)
     async with AsyncExitStack() as stack:
