@@ -90,7 +90,7 @@ gpu-images: install
 	exec 9>.venv/.lock; flock 9; \
 	tools/with_progress.sh 'installing build tools and PyTorch' \
 	  $(PIP) install --quiet -c constraints.txt $(BUILD_TOOLS) torch; \
-	tools/with_progress.sh 'installing packages and compiling the backend (about three minutes on two cores)' \
+	tools/with_progress.sh 'installing packages and compiling the backend (three to seven minutes on two cores)' \
 	  $(PIP) install --quiet -c constraints.txt --no-build-isolation -e ./python -e '.[$(EXTRAS)]'; \
 	touch $@
 
