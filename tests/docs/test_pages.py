@@ -73,7 +73,7 @@ def test_the_range_of_engines_is_the_one_that_pip_installs(name: str) -> None:
     match = re.search(r'"ctranslate2>=([\d.]+),<=([\d.]+)"', pyproject)
     assert match is not None
     page = (pages.ROOT / name).read_text(encoding="utf-8")
-    assert f"wheels {match[1]} to {match[2]}" in page
+    assert set(match.groups()) <= set(re.findall(r"\d[\d.]*\d", page))
 
 
 def test_every_way_of_leaving_out_output_is_understood() -> None:
