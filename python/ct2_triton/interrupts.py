@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-GOES_ON = "the same command goes on from here"
+GOES_ON = "the same command continues from here"
 WHOLE_MODELS = "a model is written whole or not at all; what was downloaded is kept"
 
 

@@ -193,7 +193,7 @@ def read_pieces(
     """
     if rules.family not in _SENTENCEPIECE_FILES:
         raise TokenizerError(
-            f"{folder / LANGUAGES_NAME} names the family {rules.family!r}, which is none of "
+            f"{folder / LANGUAGES_NAME} names the family {rules.family!r}, which is not one of "
             f"{', '.join(_SENTENCEPIECE_FILES)}; correct it, or prepare the model again with this "
             "version of ct2-prepare"
         )

@@ -95,7 +95,7 @@ class Archive:
             past = None
         if past is not None:
             hub.restore(past.event, past.entries, past.number)
-            said = "the event in %s goes on, with %d finals; --new-event begins another"
+            said = "the event in %s continues, with %d finals; --new-event begins another"
             _LOG.warning(said, self._folder, len(past.entries))
         with _writing(self._folder):
             part = self._folder / f"{_JOURNAL}.part"

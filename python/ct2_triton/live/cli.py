@@ -70,7 +70,7 @@ _HELP = {
     "subtitles": "at the end, write LANGUAGE.vtt and .srt; files that exist are kept and new ones "
     "numbered",
     "new": "begin a new event where a crash cut off the last one in the folder of --subtitles, "
-    "and write its subtitles; without it, that event goes on",
+    "and write its subtitles; without it, that event continues",
     "line": "subtitles: most characters of a line; wide ones count twice (default: %(default)s)",
     "lines": "subtitles: most lines of a cue (default: %(default)s)",
     "speed": "subtitles: characters that are read in a second, at most (default: %(default)g)",

@@ -170,7 +170,7 @@ def _check_choices(options: PrepareOptions) -> None:
 
 def _check_version(options: PrepareOptions, version: int) -> None:
     if version < 1:
-        raise SettingError(f"version {version} is none: versions are 1, 2, 3 and so on")
+        raise SettingError(f"{version} is not a version: versions are 1, 2, 3 and so on")
     if options.force:
         raise SettingError("--force replaces a whole model; --as-version replaces nothing")
     if options.io in ("both", "stream", "auto"):

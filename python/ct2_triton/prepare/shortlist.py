@@ -207,8 +207,8 @@ def _read_entry(entry: str, rules: TokenRules) -> _Entry:
         raise SettingError(f"--shortlist-from: {entry!r} is neither a language nor language=file")
     if any(len(language.target_source_ids) > 1 for language in targets):
         raise SettingError(
-            "--shortlist-from: this model is told its target language in words of the source, "
-            "which the backend cannot tell from text; it has no shortlist"
+            "--shortlist-from: the source text of this model names the target language in words, "
+            "which the backend cannot tell from other text, so it has no shortlist"
         )
     if not equals and len(targets) <= 1 and (not targets or Path(name).is_file()):
         language, file = (targets[0] if targets else None), name

@@ -113,7 +113,7 @@ def count_text(path: Path, pieces: Pieces, script: str | None, language: str) ->
     if script and own < _LEAST_SHARE_OF_LETTERS * max(total, 1):
         share = own / max(total, 1)
         raise SettingError(
-            f"--shortlist-from: {share:.0%} of the letters in {path} are of {script}, the script "
+            f"--shortlist-from: only {share:.0%} of the letters in {path} are {script}, the script "
             f"of {language}; give a text in that language, at least "
             f"{_LEAST_SHARE_OF_LETTERS:.0%} of it in its script"
         )

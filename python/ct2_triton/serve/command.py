@@ -64,7 +64,7 @@ def exposure_warnings(options: ServerOptions) -> list[str]:
     if options.is_local or not explicit or restricted:
         return []
     return [
-        f"with --model-control-mode=explicit, whoever reaches a port of {options.host} can load "
+        f"with --model-control-mode=explicit, clients that reach a port of {options.host} can load "
         "models, and so run code on this machine: restrict it, as docs/security.md says"
     ]
 

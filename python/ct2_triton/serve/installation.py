@@ -109,7 +109,7 @@ DEFECTS = (
         "http",
         (2, 69),
         "26.05",
-        "whoever reaches the HTTP port can end tritonserver {version} with one request, as "
+        "a client that reaches the HTTP port can crash tritonserver {version} by one request, as "
         "docs/security.md says: keep HTTP to this machine with --http-host 127.0.0.1, and let "
         "others use gRPC",
     ),

@@ -25,7 +25,7 @@ def add_term_arguments(parser: argparse.ArgumentParser, *, loss: str) -> None:
     """
     group = parser.add_argument_group(
         "terms",
-        f"what must come back; with any of these also what stands in <dnt>...</dnt>; {loss} "
+        f"text to keep; each of these options also keeps the text in <dnt>...</dnt>; {loss} "
         "(docs/terms.md)",
     )
     group.add_argument(

@@ -155,6 +155,6 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
 def test_an_unknown_family_is_refused(native: bool) -> None:
     """It is not numbered like some other: the ids would mean other words."""
     odd = replace(rules("nllb"), family="nlb")
-    with pytest.raises(TokenizerError, match="the family 'nlb', which is none of nllb, m2m100"):
+    with pytest.raises(TokenizerError, match="the family 'nlb', which is not one of nllb, m2m100"):
         read_pieces(tiny_checkpoint("nllb"), odd, native=native)
     assert read_pieces(tiny_checkpoint("nllb"), rules("nllb"), native=native).encode("good")

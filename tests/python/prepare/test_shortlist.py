@@ -301,7 +301,7 @@ def test_opus_mt_counts_with_the_target_sides_pieces(tmp_path: Path) -> None:
 
 def test_a_model_that_is_told_in_words_has_none(tmp_path: Path) -> None:
     text = write(tmp_path / "text.txt", GERMAN)
-    with pytest.raises(SettingError, match="told its target language in words of the source"):
+    with pytest.raises(SettingError, match="names the target language in words"):
         prepare_tiny("t5", tmp_path / "r", "model", shortlist=ShortlistOptions((f"de={text}",)))
 
 
@@ -314,7 +314,7 @@ def test_a_model_that_is_told_in_words_has_none(tmp_path: Path) -> None:
         (["deu={folder}/empty.txt"], "empty.txt has 0 different lines of text; give at least 10"),
         (["deu={folder}/repeated.txt"], "repeated.txt has 1 different lines of text"),
         (["deu={folder}/latin1.txt"], "latin1.txt, line 2 is not UTF-8"),
-        (["deu={folder}/russian.txt"], "0% of the letters in {folder}/russian.txt are of Latn"),
+        (["deu={folder}/russian.txt"], "0% of the letters in {folder}/russian.txt are Latn"),
         (["{folder}/german.txt"], "for a text, name its language: LANGUAGE={folder}/german.txt"),
         (["deu="], "'deu=' is neither a language nor language=file"),
         (["deu,,fra"], "'' is neither a language nor language=file"),

@@ -235,7 +235,7 @@ def test_an_interrupted_run_is_said_to_go_on(bulk: Command, tmp_path: Path) -> N
         process.send_signal(signal.SIGINT)
         said = process.communicate()[1]
     assert process.returncode == 130
-    assert said.endswith("interrupted: the same command goes on from here\n")
+    assert said.endswith("interrupted: the same command continues from here\n")
 
 
 def test_what_cannot_be_is_said_before_ray_starts(

@@ -260,7 +260,7 @@ def test_an_interrupted_file_is_said_to_go_on(command: Command, tmp_path: Path) 
         process.send_signal(signal.SIGINT)
         assert process.wait(600) == 130
         assert process.stderr is not None
-        said = "ct2-translate: interrupted: the same command goes on from here\n"
+        said = "ct2-translate: interrupted: the same command continues from here\n"
         assert process.stderr.read() == said
     run(*command("-i", source, "-o", output))
     assert len(output.read_text().splitlines()) == 2000

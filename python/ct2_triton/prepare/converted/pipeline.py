@@ -165,7 +165,7 @@ def _not_proved(kind: Kind, config: Mapping[str, object], known: Languages) -> t
     end = "end" if ends_source(config, known) or config.get("add_source_eos") else "do not end"
     lines = [
         "that the weights answer as the model they come from: there is nothing to compare with",
-        f"that sources {end} with the end token, which is told from config.json and the vocabulary",
+        f"that sources {end} with the end token, as config.json and the vocabulary suggest",
     ]
     if known.entries:
         lines.append(f"that the languages are right, which are known from {known.origin}")
