@@ -20,8 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ct2_triton.bench.comparison import check_sentences
 from ct2_triton.bench.machine import describe_machine
 from ct2_triton.bench.quality import read_pair, scores
+from ct2_triton.bench.scenarios import parse_scenario
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.serve import ServerOptions, TritonServer
 
@@ -49,7 +51,7 @@ def main() -> int:
     options = _options()
     options.output.mkdir(parents=True, exist_ok=True)
     try:
-        read_pair(options.text, options.reference)  # a mistake is told before a download
+        _check(options)  # before a download
         prepared = _prepare(options)
         translated = _translate(options)
         scored = _score(options)
@@ -77,6 +79,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=20, help="how long to compare")
     parser.add_argument("--output", type=Path, default=Path("real-model"), help="a folder")
     return parser.parse_args()
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse a text that the scores or the comparison cannot use."""
+    lines, _ = read_pair(options.text, options.reference)
+    scenarios = map(parse_scenario, options.scenario or SCENARIOS)
+    count = len({line for line in lines if line.strip()})
+    check_sentences(count, options.text.name, scenarios)
 
 
 def _prepare(options: argparse.Namespace) -> dict[str, Any]:

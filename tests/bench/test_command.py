@@ -117,3 +117,14 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
     assert line.startswith("ct2-bench: ")
     assert message in line
     assert list(tmp_path.iterdir()) == []
+
+
+def test_too_short_a_text_is_refused_before_a_model_is_prepared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "few.txt"
+    text.write_text("One.\nTwo.\n\nOne.\n", encoding="utf-8")
+    options = ["--model", "nobody/nothing", "--text", str(text), "--scenario", "single:48"]
+    assert cli.bench([*options, "--output", str(tmp_path / "results")]) == 1
+    said = "ct2-bench: few.txt has 2 different sentences; single:48 needs 96\n"
+    assert capsys.readouterr().err == said

@@ -60,3 +60,11 @@ def test_a_reference_of_another_length_is_refused_before_a_download(tmp_path: Pa
     assert result.returncode == 1
     assert "text has 2 lines and reference has 1" in result.stderr
     assert not list((tmp_path / "real-model").iterdir())
+
+
+def test_too_short_a_text_is_refused_before_a_download(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text(TEXT)
+    result = _real_model(tmp_path, "--text", "text")
+    assert result.returncode == 1
+    assert "text has 2 different sentences; single:16 needs 32" in result.stderr
+    assert not list((tmp_path / "real-model").iterdir())

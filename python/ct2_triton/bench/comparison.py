@@ -16,7 +16,7 @@ from ct2_triton.bench.scenarios import ClosedLoop
 from ct2_triton.bench.turn import measure, send
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ct2_triton.bench.contenders import Contender
     from ct2_triton.bench.record import Round
@@ -56,6 +56,19 @@ class Plan:
         return self.seconds / (len(self.contenders) * len(self.scenarios) * self.rounds)
 
 
+def check_sentences(count: int, name: str, scenarios: Iterable[Scenario]) -> None:
+    """Check that there are sentences enough that none is in progress twice at the same time.
+
+    Raises:
+        BenchError: A scenario needs more.
+    """
+    for scenario in scenarios:
+        if count < (needed := 2 * scenario.in_flight):
+            raise BenchError(
+                f"{name} has {count} different sentences; {scenario.name} needs {needed}"
+            )
+
+
 async def compare(
     setup: Setup, workload: Workload, plan: Plan, report: Callable[[str, int], None]
 ) -> Run:
@@ -63,13 +76,7 @@ async def compare(
 
     The report gets what is happening, and how many turns have been taken since the last time.
     """
-    for scenario in plan.scenarios:
-        # Else the same sentence could be under way twice.
-        if len(workload.sentences) < (needed := 2 * scenario.in_flight):
-            raise BenchError(
-                f"{workload.name} has {len(workload.sentences)} different sentences; "
-                f"{scenario.name} needs {needed}"
-            )
+    check_sentences(len(workload.sentences), workload.name, plan.scenarios)
     started = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
     machine = describe_machine()
     contenders = [make_contender(name, setup) for name in plan.contenders]
