@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ct2_triton.bench.comparison import check_sentences
+from ct2_triton.bench.comparison import check_lines
 from ct2_triton.bench.machine import describe_machine
 from ct2_triton.bench.quality import read_pair, scores
 from ct2_triton.bench.scenarios import parse_scenario
@@ -85,8 +85,7 @@ def _check(options: argparse.Namespace) -> None:
     """Refuse a text that the scores or the comparison cannot use."""
     lines, _ = read_pair(options.text, options.reference)
     scenarios = map(parse_scenario, options.scenario or SCENARIOS)
-    count = len({line for line in lines if line.strip()})
-    check_sentences(count, options.text.name, scenarios)
+    check_lines(lines, options.text.name, scenarios)
 
 
 def _prepare(options: argparse.Namespace) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
-from ct2_triton.bench.comparison import Plan, check_sentences, compare
+from ct2_triton.bench.comparison import Plan, check_lines, compare
 from ct2_triton.bench.contenders import contender_kind
 from ct2_triton.bench.diff import compare_runs, differences
 from ct2_triton.bench.errors import BenchError
@@ -249,8 +249,7 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
 
         lines = read_lines(args)
         if lines is not None:
-            count = len({line for line in lines if line.strip()})
-            check_sentences(count, (args.text or SENTENCES).name, plan.scenarios)
+            check_lines(lines, (args.text or SENTENCES).name, plan.scenarios)
         setup = make_setup(args, Path(folder))
         workload = make_workload(args, lines, setup, plan.contenders)
         return asyncio.run(compare(setup, workload, plan, report))

@@ -69,6 +69,15 @@ def check_sentences(count: int, name: str, scenarios: Iterable[Scenario]) -> Non
             )
 
 
+def check_lines(lines: Iterable[str], name: str, scenarios: Iterable[Scenario]) -> None:
+    """Check the lines of a text before a model is made; some may turn out to be the same sentence.
+
+    Raises:
+        BenchError: A scenario needs more lines.
+    """
+    check_sentences(len({line for line in lines if line.strip()}), name, scenarios)
+
+
 async def compare(
     setup: Setup, workload: Workload, plan: Plan, report: Callable[[str, int], None]
 ) -> Run:
