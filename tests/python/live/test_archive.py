@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
 from ct2_triton.live import Caption
-from ct2_triton.live.archive import Archive
+from ct2_triton.live.archive import Archive, SubtitleFiles
 from ct2_triton.live.cues import CueLimits
 from ct2_triton.live.hub import SOURCE, Hub
 
@@ -68,3 +69,18 @@ def test_a_new_event_writes_all_that_the_journal_of_a_long_one_has(tmp_path: Pat
     subtitles = (tmp_path / "source.srt").read_text(encoding="utf-8")
     assert subtitles.count("Yes.") == 20_001
     assert "First." in subtitles
+
+
+async def test_subtitles_of_an_event_are_written_once_for_each_new_final() -> None:
+    """Of 20,000 captions they take half a second, and viewers ask for them at any time."""
+    hub = Hub()
+    files = SubtitleFiles(hub, LIMITS)
+    say(hub, 1, "One.")
+    first, beside = await asyncio.gather(*(files.text(SOURCE, "srt") for _ in range(2)))
+    again = await files.text(SOURCE, "srt")
+    assert first is beside
+    assert first is again  # the same object: nothing was written anew
+    say(hub, 5, "Two.")
+    longer = await files.text(SOURCE, "srt")
+    assert "Two." not in first
+    assert "Two." in longer
