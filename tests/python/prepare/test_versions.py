@@ -125,7 +125,7 @@ def test_lines_behind_the_written_policy_are_not_lost(demo: Path) -> None:
     [
         ({"version": 1}, VersionError, "has a version 1 already, and no .* the next is 2"),
         ({"name": "nowhere"}, VersionError, "nothing to add version 2 to"),
-        ({"version": 0}, SettingError, "version 0 is none"),
+        ({"version": 0}, SettingError, "0 is not a version"),
         ({"force": True}, SettingError, "--as-version replaces nothing"),
         ({"io": "both"}, SettingError, "say --io ids"),
         ({"io": "stream"}, SettingError, "--io stream writes several models; .* say --io ids"),
