@@ -13,6 +13,8 @@ from support.native import ROOT, built_core, link
 from support.tokenizers import write_demo_tokenizer
 from tiny_corpus import sentences
 
+pytestmark = pytest.mark.plain_process  # its program is linked without a sanitizer
+
 SIX = ("deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn", "nld_Latn", "por_Latn")
 SPLIT = "_ZNK9ct2triton10PieceModel5SplitESt17basic_string_viewIcSt11char_traitsIcEE"
 
