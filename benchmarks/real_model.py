@@ -74,8 +74,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--text", type=Path, default=SENTENCES, help="a sentence a line")
     parser.add_argument("--reference", type=Path, help="their translations, line by line, to score")
     parser.add_argument("--quantization", default="int8", help="type of the served weights")
-    parser.add_argument("--contender", action="append", help="of ct2-bench; may be given again")
-    parser.add_argument("--scenario", action="append", help="of ct2-bench; may be given again")
+    parser.add_argument("--contender", action="append", help="of ct2-bench; repeatable")
+    parser.add_argument("--scenario", action="append", help="of ct2-bench; repeatable")
     parser.add_argument("--minutes", type=float, default=20, help="how long to compare")
     parser.add_argument("--output", type=Path, default=Path("real-model"), help="a folder")
     return parser.parse_args()
@@ -145,7 +145,7 @@ def _write_page(
     report = (options.output / "comparison" / "report.md").read_text("utf-8")
     facts = {
         "commit": source["commit"] or "none",
-        "licence": source["license"],
+        "licence": source["license"] or "not stated",
         "family": prepared["family"],
         "weights": f"{options.quantization}, {weights.stat().st_size / 2**20:,.0f} MiB",
         "machine": ", ".join(f"{name} {value}" for name, value in describe_machine().items()),

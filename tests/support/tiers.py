@@ -149,6 +149,9 @@ LONG = {
     "tools/test_real_model.py::test_a_checkpoint_of_the_hub_becomes_a_page_of_results": (
         "a measurement"
     ),
+    "tools/test_real_model.py::test_a_checkpoint_of_a_released_models_sizes_becomes_a_page": (
+        "a measurement"
+    ),
     "tools/test_roofline.py::test_the_limits_of_this_machine_are_measured": "a measurement",
 }
 

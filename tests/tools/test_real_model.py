@@ -53,6 +53,23 @@ def test_a_checkpoint_of_the_hub_becomes_a_page_of_results(tmp_path: Path) -> No
     assert "| ct2-triton-int8 | 1 |" in page
 
 
+@pytest.mark.server
+def test_a_checkpoint_of_a_released_models_sizes_becomes_a_page(tmp_path: Path) -> None:
+    options = ["--from", "eng_Latn", "--to", "deu_Latn", "--minutes", "0.03"]
+    options += ["--contender", "ct2-triton-int8", "--scenario", "single:1"]
+    script = ROOT / "benchmarks/real_model_shape.py"
+    command = [sys.executable, script, "transformer-base", *options]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+    page = (tmp_path / "real-model" / "page.md").read_text()
+    assert "# random/transformer-base\n" in page
+    assert "| ct2-triton-int8 | 1 |" in page
+    translation = (tmp_path / "real-model" / "translation.deu_Latn.txt").read_text()
+    source = (ROOT / "python/ct2_triton/bench/sentences.txt").read_text()
+    assert len(translation.splitlines()) == len(source.splitlines())
+
+
 def test_a_reference_of_another_length_is_refused_before_a_download(tmp_path: Path) -> None:
     (tmp_path / "text").write_text(TEXT)
     (tmp_path / "reference").write_text("Guten Morgen.\n")
