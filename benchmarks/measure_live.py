@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the script's arguments."""
     names = ", ".join((*MODES, *POLICIES))
     add = parser.add_argument
-    add("--policy", action="append", metavar="NAME", help=f"may be given again: {names}")
+    add("--policy", action="append", metavar="NAME", help=f"repeatable: {names}")
     add("--speakers", type=count, default=16, metavar="N", help="(default: %(default)s)")
     add("--to", default="de,fr,es,it", help="languages (default: %(default)s)")
     add("--seconds", type=duration, default=30.0, help="length of the event (default: 30)")

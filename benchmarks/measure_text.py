@@ -69,13 +69,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=count,
         metavar="N",
-        help="clients at a time; may be given again (default: 1, 16, 48)",
+        help="clients at a time; repeatable (default: 1, 16, 48)",
     )
     add(
         "--way",
         action="append",
         choices=WAYS,
-        help=f"a way to compare; text is always one; may be given again (default: "
+        help=f"a way to compare; text is always one; repeatable (default: "
         f"{', '.join(_DEFAULT_WAYS)})",
     )
     add(

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from ct2_triton import cli
 
 _COMMANDS = ("serve", "prepare", "models", "translate", "gateway", "live", "bench")
-_USAGE = f"say python -m ct2_triton COMMAND, where COMMAND is one of {', '.join(_COMMANDS)}\n"
+_USAGE = f"give a command: python -m ct2_triton COMMAND, one of {', '.join(_COMMANDS)}\n"
 _EXIT_MISUSE = 2
 
 

@@ -34,7 +34,7 @@ def port_number(text: str, least: int = 0) -> int:
         else -1
     )
     if not least <= value <= _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port from {least} to {_LAST_PORT}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from {least} to {_LAST_PORT}")
     return value
 
 
@@ -68,7 +68,7 @@ def origin(text: str) -> str:
     if text in {ANY_ORIGIN, _NO_ORIGIN} or host_and_port(text) is not None:
         return text.lower()
     raise argparse.ArgumentTypeError(
-        f"{text!r} is no origin; give * for all, null, or an address without a path, such as "
+        f"{text!r} is not an origin; give * for all, null, or an address without a path, such as "
         "https://talks.example.com"
     )
 
@@ -80,7 +80,7 @@ def host_name(text: str) -> str:
     if text == ANY_ORIGIN or (found and found[0].rstrip(".") == name):
         return name
     raise argparse.ArgumentTypeError(
-        f"{text!r} is no name of a host; give * for all, or a name without scheme and port, such "
+        f"{text!r} is not a host name; give * for all, or a name without scheme and port, such "
         "as translate.example.com"
     )
 
@@ -92,7 +92,7 @@ def public_address(text: str) -> str:
     if is_web and host_and_port(f"{parts.scheme}://{parts.netloc}") is not None:
         return text.rstrip("/")
     raise argparse.ArgumentTypeError(
-        f"{text!r} is no address; give one such as https://www.example.com/translate"
+        f"{text!r} is not an address; give one such as https://www.example.com/translate"
     )
 
 

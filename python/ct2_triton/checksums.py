@@ -65,7 +65,7 @@ def _verify(
     missing = [name for name in listed if name not in there]
     changed = [name for name in listed if name in there and _differs(folder / name, listed[name])]
     damaged = [f"{name} is missing" for name in missing]
-    damaged += [f"{name} has other bytes" for name in changed if name != CONFIG_NAME]
+    damaged += [f"{name} has changed" for name in changed if name != CONFIG_NAME]
     if damaged:
         raise PreparedModelError(
             f"{folder} is not what ct2-prepare wrote: {'; '.join(damaged)} (SHA-256 in "

@@ -133,7 +133,7 @@ def add_completion_argument(parser: argparse.ArgumentParser) -> None:
         action=_PrintCompletion,
         choices=SHELLS,
         default=argparse.SUPPRESS,
-        help="print a script for this shell, and end (docs/commands.md)",
+        help="print a completion script for this shell and exit (docs/commands.md)",
     )
 
 

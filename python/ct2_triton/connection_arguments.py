@@ -39,7 +39,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser, outage_s: float = 
     group.add_argument(
         "--load-balancing",
         choices=["round_robin"],
-        help="share the load of all servers that the URL's name has",
+        help="balance the load over all servers that the URL's name resolves to",
     )
     add_access_arguments(group)
     group.add_argument(
@@ -86,7 +86,7 @@ def add_request_arguments(parser: argparse.ArgumentParser, limit: str) -> None:
         default=[],
         type=_option,
         metavar="NAME=VALUE",
-        help="a decoding option (docs/parameters.md); may be repeated",
+        help="a decoding option (docs/parameters.md); repeatable",
     )
     parser.add_argument(
         "--timeout",

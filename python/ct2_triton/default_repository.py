@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model repository of all commands and of the client, where no other one is named."""
+"""The model repository of all commands and of the client, unless another is given."""
 
 from __future__ import annotations
 

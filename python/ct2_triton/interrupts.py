@@ -28,10 +28,10 @@ PERIOD_S = 60.0
 
 
 class RestartLimit:
-    """At most so many restarts within 60 seconds."""
+    """A limit on the restarts within 60 seconds."""
 
     def __init__(self, most: int) -> None:
-        """Allow so many restarts within 60 seconds; 0 for none."""
+        """Allow `most` restarts within 60 seconds; 0 for none."""
         self.most = most
         self._times: deque[float] = deque()
 

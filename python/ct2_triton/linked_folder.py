@@ -75,7 +75,7 @@ def _build(parent: Path, folder: Path, links: dict[str, Path]) -> None:
         temporary.chmod(0o755)
         temporary.rename(folder)
     except OSError:
-        # Another process may have been quicker: its folder is as good as ours.
+        # Another process may have been quicker: its folder has the same content.
         if not folder.is_dir():
             raise
     finally:

@@ -80,8 +80,7 @@ def add_metrics_arguments(parser: argparse.ArgumentParser) -> None:
         "--metrics-host",
         metavar="HOST",
         default="127.0.0.1",
-        help="address of --metrics-port; who reaches it reads the metrics without a key "
-        "(default: %(default)s)",
+        help="address of --metrics-port; metrics need no key there (default: %(default)s)",
     )
 
 

@@ -67,8 +67,8 @@ def read_history(model: Path) -> list[dict[str, Any]]:
     for number, entry in enumerate(entries, 1):
         if not _is_entry(entry):
             raise PreparedModelError(
-                f"{path} is damaged: entry {number} of its history is no promotion and no rollback "
-                "of versions; remove it to start anew"
+                f"{path} is damaged: entry {number} of its history is neither a promotion nor a "
+                "rollback of versions; remove it to start anew"
             )
     return entries
 

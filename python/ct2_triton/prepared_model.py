@@ -39,10 +39,10 @@ _SHOWN_LANGUAGES = 5
 _BY_SCRIPT = ("zh-Hans", "zh-Hant")
 
 TEXT_SUFFIX = "-text"
-"""Suffix of a text model's name; the rest names the model of ids whose files it shares."""
+"""Suffix of a text model's name, after the name of the token-ID model whose files it shares."""
 
 STREAM_SUFFIX = "-stream"
-"""The same of a model that sends its translations while they grow."""
+"""Suffix of a stream model's name."""
 
 NAMED_PIECES = "pieces"
 """Family of a model whose pieces are looked up by name in its own vocabularies."""
@@ -100,7 +100,7 @@ class Language:
 class AddedToken:
     """A token that was added to the tokenizer of a family (`tokenizer.add_tokens`).
 
-    Wherever its content stands in a text, it is this one token. `tokenizer.json` says the same.
+    Its content is this one token anywhere in a text. `tokenizer.json` says the same.
 
     Attributes:
         content: The text that it stands for.
@@ -318,7 +318,7 @@ class ModelSource:
         id: Hub id, or the path given when it was a local directory.
         revision: What was asked for (branch, tag or commit); None for a local directory.
         commit: The commit that was resolved; None where it is not known.
-        license: Licence named by the model card; None where there is none.
+        license: Licence named by the model card; None if it names none.
     """
 
     id: str
@@ -387,7 +387,7 @@ def parse_config(text: str, path: Path) -> ModelConfig:
     try:
         return text_format.Parse(text, ModelConfig(), allow_unknown_field=True)
     except text_format.ParseError as error:
-        raise VersionError(f"{path} is no model configuration: {error}") from error
+        raise VersionError(f"{path} is not a model configuration: {error}") from error
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

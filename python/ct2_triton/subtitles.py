@@ -107,7 +107,7 @@ def _load(path: Path) -> Any:  # noqa: ANN401  pysubs2 has no types for mypy
     except UnicodeDecodeError as error:
         encoding = "UTF-16" if error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "ENCODING"
         raise ClientError(
-            f"{path} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#x}; "
+            f"{path} is not UTF-8: byte {error.start} is {error.object[error.start]:#x}; "
             f"convert it first, with iconv -f {encoding} -t UTF-8"
         ) from error
     except pysubs2.Pysubs2Error as error:

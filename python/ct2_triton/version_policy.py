@@ -70,7 +70,8 @@ def serve_versions(model: Path, versions: Sequence[int]) -> None:
     head = text.partition(_MARK)[0]
     if parse_config(head, path).HasField("version_policy"):
         raise VersionError(
-            f"{path} has a version_policy by another hand: remove it, then ct2-models writes it"
+            f"{path} has a version_policy that ct2-models did not write: remove it, and run the "
+            "command again"
         )
     policy = ModelConfig()
     policy.version_policy.specific.versions.extend(versions)

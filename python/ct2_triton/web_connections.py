@@ -51,7 +51,7 @@ class _AccessLog(AbstractAccessLogger):
 
 
 class BoundedRunner(web.AppRunner):
-    """Runs an application with so many connections at a time; the next ones get 503 at once."""
+    """Runs an application with a limited number of connections; further ones get 503 at once."""
 
     def __init__(
         self,

@@ -124,8 +124,8 @@ class Origins:
             return None
         if host and not self._hosts.has(host):
             return (
-                f"Host is {host[:80]!r}, which is no name of this server; behind a proxy, name the "
-                "address of its pages with --allow-origin"
+                f"Host is {host[:80]!r}, which is not a name of this server; with a proxy, name "
+                "the address of its pages with --allow-origin"
             )
         if self._readers.are_allowed(request):
             return None

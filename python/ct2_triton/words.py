@@ -15,7 +15,7 @@ from ct2_triton.scripts import UNSPACED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Each letter of a script without spaces counts as a word.
+# Each character of a script without spaces counts as a word.
 _ONE = rf"(?:(?!\s)[{UNSPACED}]|[^\s{UNSPACED}]+)"  # the ideographic space is a space
 _WORD = re.compile(rf"{_ONE}\s*")
 _TOKEN = re.compile(rf"\s*{_ONE}")
@@ -77,7 +77,7 @@ def begins_with(text: str, start: str) -> bool:
 
 
 def words_covered(final: str, committed: str) -> int:
-    """Return how many words of `final` stand for the text that viewers have seen.
+    """Return how many words of `final` correspond to the text that viewers have seen.
 
     It is the length of the prefix of `final` with the smallest word edit distance to `committed`.
     Ties go to the length closest to that of `committed`; for very long texts it is that length.

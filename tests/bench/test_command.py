@@ -90,7 +90,7 @@ def test_a_shape_is_made_and_its_sentences_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--scenario", "storm:4"], "'storm:4' is no scenario"),
+        (["--scenario", "storm:4"], "'storm:4' is not a scenario"),
         (["--contender", "abacus-int8"], "no contender 'abacus-int8' on a cpu; there are ct2-"),
         (["--contender", "ct2-triton-float16"], "no contender 'ct2-triton-float16' on a cpu"),
         (

@@ -117,7 +117,7 @@ def test_a_model_that_marian_computes_otherwise_is_not_timed(loud: Setup) -> Non
     weights = dict(np.load(file))
     weights["decoder_l2_context_Wo"] = np.zeros_like(weights["decoder_l2_context_Wo"])
     np.savez(file, **weights)
-    with pytest.raises(BenchError, match=r"answers \d+ of 16 rows otherwise than CTranslate2"):
+    with pytest.raises(BenchError, match=r"answers \d+ of 16 rows differently from CTranslate2"):
         marian.MarianTranslator(settings).timed_translate(loud_rows(loud))
     file.write_bytes(right)
     answers, _ = marian.MarianTranslator(settings).timed_translate(loud_rows(loud))

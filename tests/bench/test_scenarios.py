@@ -153,7 +153,7 @@ async def test_a_failure_of_the_contender_ends_the_scenario() -> None:
      "bursts:8", "bursts:0@1", "storm:4", "single:4 "],
 )  # fmt: skip
 def test_a_name_that_is_no_scenario_is_refused_with_the_forms(name: str) -> None:
-    with pytest.raises(BenchError, match=r"is no scenario; write single:CLIENTS"):
+    with pytest.raises(BenchError, match=r"is not a scenario; give single:CLIENTS"):
         parse_scenario(name)
 
 

@@ -75,7 +75,7 @@ def test_which_file_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "[", '["a"] x', '{"a": 1}', '["a", 1]', '["\\ud800"]'])
 def test_a_damaged_file(tmp_path: Path, content: str) -> None:
     (tmp_path / "shared_vocabulary.json").write_text(content)
-    refused(tmp_path, "invalid_argument", "shared_vocabulary.json is no JSON array of strings")
+    refused(tmp_path, "invalid_argument", "shared_vocabulary.json is not a JSON array of strings")
     (tmp_path / "shared_vocabulary.json").unlink()
     (tmp_path / "shared_vocabulary.json").mkdir()
     refused(tmp_path, "unavailable", "shared_vocabulary.json cannot be read")

@@ -45,7 +45,7 @@ def test_a_duration_is_finite_and_above_0(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["-1", "65536", "99999999999", "8e3", "http", "", "\u0663"])
 def test_a_port_is_one_that_there_is(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="is no port from 0 to 65535"):
+    with pytest.raises(ArgumentTypeError, match="is not a port from 0 to 65535"):
         port_number(text)
 
 
@@ -59,12 +59,12 @@ def test_the_name_of_a_host(text: str, name: str) -> None:
 
 @pytest.mark.parametrize("text", ["example.com:5000", "example.com:80", "https://example.com", ""])
 def test_what_is_no_name_of_a_host(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="is no name of a host; give"):
+    with pytest.raises(ArgumentTypeError, match="is not a host name; give"):
         host_name(text)
 
 
 def test_an_address_for_visitors_may_have_a_path() -> None:
     assert public_address("https://www.example.com/t/") == "https://www.example.com/t"
     for text in ("www.example.com", "ftp://www.example.com", "https://www.example.com/?q=a"):
-        with pytest.raises(ArgumentTypeError, match="is no address; give"):
+        with pytest.raises(ArgumentTypeError, match="is not an address; give"):
             public_address(text)

@@ -167,7 +167,7 @@ def test_misuse_has_its_own_exit_code(repository: Path, tmp_path: Path) -> None:
     both = ("--model-repository", repository, "--install-backend", tmp_path)
     assert "not allowed with" in _failed(*both, code=2)
     for port in ("x", "0", "65536"):
-        assert f"'{port}' is no port" in _failed("--grpc-port", port, code=2)
+        assert f"'{port}' is not a port" in _failed("--grpc-port", port, code=2)
 
 
 def test_a_repository_without_its_flag_is_told_apart(repository: Path) -> None:

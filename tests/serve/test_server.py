@@ -201,7 +201,7 @@ def test_it_dies_with_its_parent(repository: Path) -> None:
     [
         ("--http-port=1", "use ct2-serve's --http-port"),
         ("--backend-directory=/tmp", "assembles the backends"),
-        ("--id=mine", "recognised"),
+        ("--id=mine", "recognizes"),
     ],
 )
 def test_arguments_that_contradict_the_options_are_refused(

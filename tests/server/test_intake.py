@@ -79,7 +79,7 @@ def test_a_text_that_is_hard_to_cut_is_read_beside_others(texts: Connection) -> 
     refused = send_text(texts, [*hard, b"\xff"], ["de", "fr", "es"], split="none")
     assert translated(texts, GOOD, ["de"]) == [[GOOD_GERMAN]]
     assert not _is_answered(refused)
-    with pytest.raises(InferenceServerException, match="row 4: it is no UTF-8 text"):
+    with pytest.raises(InferenceServerException, match="row 4: it is not UTF-8"):
         answer(refused)
     assert translated(texts, GOOD, ["de"]) == [[GOOD_GERMAN]]
 

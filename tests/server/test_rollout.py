@@ -240,7 +240,7 @@ def test_what_one_model_does_not_take_all_give_back(
     config.write_text(whole.replace('string_value: "1"', 'string_value: "4"'))
     arguments = ("promote", "demo", "2", "--url", server.grpc_url)
     text = ct2_models(tmp_path, *arguments, code=1)
-    assert "does not take it, so nothing is changed: " in text
+    assert "cannot load it, so nothing is changed: " in text
     assert "a stream needs " in text
     wait_until(lambda: _all_ready(server) == _of("1"))
     listed = ct2_models(tmp_path, "list").splitlines()[1:]
@@ -263,14 +263,14 @@ def test_a_server_that_refuses_leaves_all_as_it_was(
     address = make_server(tmp_path).grpc_url
     config = (tmp_path / "demo" / "config.pbtxt").read_bytes()
     text = ct2_models(tmp_path, "promote", "demo", "2", "--url", address, code=1)
-    assert "does not take it, so nothing is changed: " in text
+    assert "cannot load it, so nothing is changed: " in text
     assert "explicit model load / unload is not allowed" in text
     assert (tmp_path / "demo" / "config.pbtxt").read_bytes() == config
     assert "no promotion to roll back" in ct2_models(tmp_path, "rollback", "demo", code=1)
     weights = tmp_path / "demo" / "2" / "model" / "model.bin"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1])
-    assert "other bytes" in ct2_models(tmp_path, "promote", "demo", "2", code=1)
+    assert "has changed" in ct2_models(tmp_path, "promote", "demo", "2", code=1)
     weights.write_bytes(whole)
     assert "has no version 3; there is: 1, 2" in ct2_models(
         tmp_path, "promote", "demo", "3", code=1
@@ -282,7 +282,7 @@ def test_a_server_that_refuses_leaves_all_as_it_was(
     ct2_models(tmp_path, "promote", "demo", "2")
     # A server is asked to load what the folder says already.
     text = ct2_models(tmp_path, "promote", "demo", "2", "--url", address, code=1)
-    assert "does not take it, so nothing is changed: " in text
+    assert "cannot load it, so nothing is changed: " in text
     assert ct2_models(tmp_path, "rollback", "demo") == "demo: serves 1, 2, before 2\n"
     assert ct2_models(tmp_path, "rollback", "demo") == "demo: serves 1, before 1, 2\n"
 
@@ -319,4 +319,4 @@ def test_verify_files_holds_a_version_against_its_record(
         tmp_path, server_arguments=["--exit-on-error=false", "--strict-readiness=false"]
     )
     assert _ready(server) == set()
-    assert f"{damaged} has other bytes" in server.log_text()
+    assert f"{damaged} has changed" in server.log_text()

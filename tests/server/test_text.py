@@ -352,7 +352,7 @@ BAD_TEXTS = [
 @pytest.mark.parametrize(("text", "where"), BAD_TEXTS)
 def test_a_text_that_is_no_utf8_is_refused(connection: Connection, text: bytes, where: str) -> None:
     said = refusal(connection, [GOOD, text], ["de"])
-    assert said.startswith("text_input, row 1: it is no UTF-8 text")
+    assert said.startswith("text_input, row 1: it is not UTF-8")
     assert where in said
     assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
 

@@ -216,7 +216,7 @@ def test_json_has_them_as_strings(connection: Connection, server: TritonServer) 
         (
             {"draft": [["a", b"\xff"]]},
             GREEDY,
-            "draft, row 0: it is no UTF-8 text: the byte at offset 0 belongs to no character",
+            "draft, row 0: it is not UTF-8: the byte at offset 0 belongs to no character",
         ),
         (
             {"target_prefix": [["", "a" * 1001]]},

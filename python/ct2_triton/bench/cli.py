@@ -110,7 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
     )
     commands = parser.add_subparsers(dest="command", metavar="compare|quality")
-    both = commands.add_parser("compare", help="put two runs side by side")
+    both = commands.add_parser("compare", help="print two runs side by side")
     both.add_argument("first", type=Path, help="run.json of one run")
     both.add_argument("second", type=Path, help="run.json of another")
     add_quality_arguments(
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
     for warning in warnings(result):
         _LOG.warning(warning)
     _write(result, folder)
-    print(f"report: {folder / 'report.md'}; plots and all samples (run.json) beside it")
+    print(f"report: {folder / 'report.md'}; plots and samples (run.json) are in the same folder")
     return 0
 
 
@@ -155,14 +155,14 @@ def add_what(parser: argparse.ArgumentParser) -> None:
         "--contender",
         action="append",
         metavar="NAME",
-        help="what to measure; may be given again, and ratios are to the first (default: "
+        help="contender to measure; repeatable; ratios are to the first (default: "
         f"{', '.join(_SMOKE_CONTENDERS)}); a wrong name lists all",
     )
     parser.add_argument(
         "--scenario",
         action="append",
         metavar="NAME",
-        help=f"load to measure under, as above; may be given again (default: {', '.join(_SMOKE)})",
+        help=f"load, as above; repeatable (default: {', '.join(_SMOKE)})",
     )
     parser.add_argument(
         "--full",
@@ -184,16 +184,16 @@ def add_what(parser: argparse.ArgumentParser) -> None:
         help="about how long to measure, without set-up (default: 4, with --full 25)",
     )
     for name, value, what in (
-        ("--models", 1, "serve the model under so many names, as if there were several"),
+        ("--models", 1, "serve the model under this many names, as if they were several models"),
         ("--beam", 1, "beam size of every translation"),
-        ("--max-tokens", 256, "longest answer, in tokens"),
+        ("--max-tokens", 256, "most tokens of a translation"),
     ):
         parser.add_argument(
             name, type=count, default=value, metavar="N", help=f"{what} (default: %(default)s)"
         )
 
     parser.add_argument(
-        "--distinct", action="store_true", help="with --models: files of its own for each name"
+        "--distinct", action="store_true", help="with --models: a copy of the files for each name"
     )
 
 
@@ -204,13 +204,13 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
         "--text",
         type=Path,
         metavar="FILE",
-        help="file with a sentence a line (default: one in the package)",
+        help="file with one sentence per line (default: one in the package)",
     )
     text.add_argument(
         "--random-ids",
         type=int,
         metavar="SEED",
-        help="rows of random ids of log-normal length instead (median 18, 3 to 80)",
+        help="random token IDs instead, in rows of log-normal length (median 18, 3 to 80)",
     )
     parser.add_argument(
         "--from",
@@ -299,7 +299,7 @@ def read_lines(args: argparse.Namespace) -> list[str] | None:
 def make_workload(
     args: argparse.Namespace, text: list[str] | None, setup: Setup, contenders: Sequence[str]
 ) -> Workload:
-    """Make the sentences of lines, or of random ids where there are none."""
+    """Make the sentences from lines, or from random ids if there are no lines."""
     precisions = [name.rpartition("-")[2] for name in contenders]
     prepared = setup.prepared("int8" if "int8" in precisions else precisions[0])
     tokenizer = Tokenizer(prepared.tokenizer_folder)

@@ -29,12 +29,12 @@ def add_quality_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `ct2-bench quality`."""
     add = parser.add_argument
     add("model", metavar="MODEL", help="folder of a prepared model, or as for ct2-prepare")
-    add("--text", type=Path, required=True, metavar="FILE", help="file with a sentence a line")
+    add("--text", type=Path, required=True, metavar="FILE", help="file with one sentence per line")
     add(
         "--reference",
         type=Path,
         metavar="FILE",
-        help="their translations, line by line, to score by chrF and BLEU",
+        help="reference translations, one per line, to compute chrF and BLEU",
     )
     add("--from", dest="source", metavar="LANGUAGE", help="language of the text")
     add("--to", dest="target", metavar="LANGUAGE", help="language to translate into")
@@ -42,7 +42,7 @@ def add_quality_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="write the translations to this file, a line each, for other scores (comet-score)",
+        help="write the translations to this file, one per line, for programs such as comet-score",
     )
 
 

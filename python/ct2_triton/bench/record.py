@@ -78,7 +78,7 @@ class ScenarioRecord:
     """All rounds of one scenario.
 
     Attributes:
-        name: As it is asked for: `single:48`.
+        name: Name on the command line, such as `single:48`.
         description: In words.
         sentences: Distinct sentences in it.
         answers_of: By precision, the contender whose answers in round 0 all were compared with.

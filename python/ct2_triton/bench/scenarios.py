@@ -57,7 +57,7 @@ class Scenario(ABC):
     """A way to send sentences.
 
     Attributes:
-        name: As it is asked for.
+        name: Name on the command line.
         fan_out: Whether each sentence goes to all its languages or models, or to the first.
     """
 
@@ -202,7 +202,7 @@ def parse_scenario(name: str) -> Scenario:
         if kind == "poisson" and amount > 0 and not match[3]:
             return OpenLoop(name, fan_out=False, kind=kind, amount=amount)
     raise BenchError(
-        f"{name!r} is no scenario; write single:CLIENTS, streams:SESSIONS, "
+        f"{name!r} is not a scenario; give single:CLIENTS, streams:SESSIONS, "
         "streams:SESSIONS@SECONDS, poisson:RATE or bursts:SENTENCES@SECONDS"
     )
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import torch
 
 TOKENIZER = FOLDER / "checkpoint"
-"""Where the tokenizer of all shapes is."""
+"""Folder of the tokenizer of all shapes."""
 
 _MAX_POSITIONS = 1024
 # Random weights stay small where they add to the residual stream, so that they cannot drown the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks: so many lines of an input, where they begin, and what they say."""
+"""Blocks: a number of lines of an input, their position in the file, and their texts."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ r"""Translate large files with one server or several, through workers of Ray Dat
 
 Files of lines, of JSON lines (*.jsonl) and of Parquet (*.parquet) become files of the kind that the
 output's name says, with exactly one translation for each line, in order. A run that was interrupted
-goes on with the blocks that are missing. Lines that failed are empty, and listed in
+continues with the blocks that are missing. Lines that failed are empty, and listed in
 OUTPUT.failed.jsonl; the same command again translates them.
 
     ct2-translate bulk --model nllb --from en --to de -i book.txt -o book.de.txt

@@ -34,7 +34,7 @@ _ON_THIS_MACHINE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 def cluster(address: str | None, workers: int) -> Iterator[None]:
     """Start Ray on this machine, for it alone, or join a cluster; leave no process behind.
 
-    So many workers translate a block each at a time.
+    Each of `workers` workers translates one block at a time.
     """
     settings = _QUIET | (_ON_THIS_MACHINE if address is None else {})
     for name, value in settings.items():  # read where Ray is imported
@@ -103,4 +103,4 @@ def translate(blocks: Sequence[Block], task: Task, workers: int) -> Iterator[dic
                 raise ClientError(row["error"])
             yield row
     except ray.exceptions.RayError as error:
-        raise ClientError(f"Ray gave up: {str(error).splitlines()[0]}") from error
+        raise ClientError(f"Ray failed: {str(error).splitlines()[0]}") from error

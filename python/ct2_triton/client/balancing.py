@@ -48,7 +48,7 @@ class Address(NamedTuple):
 
 
 def split(url: str) -> tuple[str, int]:
-    """Split `host:port`; an address of IPv6 stands in brackets."""
+    """Split `host:port`; an IPv6 address is in brackets."""
     host, _, port = url.rpartition(":")
     if not host or "/" in host or not port.isdecimal():
         raise InvalidCallError(f"url is {url!r}; where load is balanced it must be host:port")

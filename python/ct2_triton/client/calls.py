@@ -57,7 +57,7 @@ class Call:
 
     @property
     def judged(self) -> bool:
-        """Whether verdicts are asked for."""
+        """Whether verdicts are requested."""
         return asks_for_verdicts(self.options)
 
     @property

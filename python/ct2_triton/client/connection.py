@@ -345,7 +345,7 @@ class Connection:
             self._answers.forget()
             return errors.ConnectionLostError(
                 f"the connection to {self._url} broke while a request was under way: {details}; "
-                "it was not repeated, because the request itself may be the reason"
+                "it was not sent again, because the request itself may be the cause"
             )
         kind = _ERROR_OF_STATUS.get(status, errors.ServerFailedError)
         return kind(details or f"the server answered {status.name} without a text")

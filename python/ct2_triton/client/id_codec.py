@@ -83,9 +83,9 @@ class ModelTensors:
         }
         if INPUT_IDS not in inputs or OUTPUT_IDS not in outputs:
             raise UnexpectedResponseError(
-                f"model {metadata.name!r} is no translation model: it takes {', '.join(declared)} "
-                f"and gives {', '.join(sorted(outputs))}; name a model of token ids or of text, as "
-                "ct2-prepare writes them"
+                f"model {metadata.name!r} is not a translation model: it takes "
+                f"{', '.join(declared)} and gives {', '.join(sorted(outputs))}; "
+                "name a model of token ids or of text, as ct2-prepare writes them"
             )
         batched = len(declared[INPUT_IDS].shape) == 2
         return cls(metadata.name, version, inputs, outputs, batched)

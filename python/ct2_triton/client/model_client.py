@@ -101,7 +101,7 @@ class ModelClient:
                 invalid.
         """
         if not model or not is_unicode(model):
-            raise InvalidCallError(f"model is {model!r}; name the model that the server has")
+            raise InvalidCallError(f"model is {model!r}; give the name of a model on the server")
         if max_in_flight < 1:
             raise InvalidCallError(f"max_in_flight is {max_in_flight}; it must be 1 or more")
         self.model = model
@@ -259,7 +259,9 @@ class VersionSplit:
             if not (isinstance(version, str) and version.isascii() and version.isdigit()):
                 raise InvalidCallError(f"versions has {version!r}; name versions as in '2'")
             if not (isinstance(weight, int | float) and 0 <= weight < math.inf):
-                raise InvalidCallError(f"version {version} has weight {weight!r}; 0 or more is due")
+                raise InvalidCallError(
+                    f"version {version} has weight {weight!r}; it must be 0 or more"
+                )
         if not any(weights.values()):
             raise InvalidCallError(f"versions is {dict(weights)!r}; one needs a weight above 0")
         return cls(weights)

@@ -172,7 +172,7 @@ class Outage:
                 if lost == _MOST_LOST:
                     raise ConnectionLostError(
                         f"{lost} connections broke while this request was under way, the last two "
-                        f"with no other suspect; it may be the reason: {error}"
+                        f"when no other request could be the cause; it may be the cause: {error}"
                     ) from error
                 self._check(error, start_clock())
             except self._passing as error:

@@ -233,8 +233,8 @@ def find_tokenizer(
         return Tokenizer(tokenizer)
     if "/" in model:
         raise TokenizerError(
-            f"{model!r} is no name of a model on a server; a model of the hub is named by the last "
-            f"part of its id: {model.rstrip('/').split('/')[-1]!r}"
+            f"{model!r} is not the name of a model on a server; a model of the hub is named by the "
+            f"last part of its id: {model.rstrip('/').split('/')[-1]!r}"
         )
     folder = _folder(model, repository)
     if repository is None and not folder.is_dir():

@@ -63,7 +63,7 @@ def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: Opti
     if name in _RESERVED or name.startswith("triton_"):
         raise InvalidCallError(f"{name!r} is a parameter of Triton itself, not a decoding option")
     if not is_unicode(name):
-        raise InvalidCallError(f"{name!r} is no name of an option: it is not valid Unicode")
+        raise InvalidCallError(f"{name!r} cannot be the name of an option: it is not valid Unicode")
     parameter = request.parameters[name]
     try:
         if isinstance(value, bool | np.bool_):

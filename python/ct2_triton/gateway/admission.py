@@ -31,7 +31,7 @@ class Limits:
     """What one gateway does, and for whom.
 
     Attributes:
-        keys: Keys, one of which requests must carry; none: nothing is asked for.
+        keys: Keys, one of which requests must carry; empty: no key is needed.
         max_chars: Characters of a text, or of a file.
         max_texts: Texts of a request.
         max_alternatives: What `alternatives` may be.
@@ -107,7 +107,9 @@ class Admission:
     def slot(self) -> Iterator[None]:
         """Count a request while it is translated."""
         if self._busy >= self.limits.max_requests:
-            raise Refusal(429, f"Slowdown: {self._busy} requests are under way, which is the most")
+            raise Refusal(
+                429, f"Slowdown: {self._busy} requests are being translated, which is the limit"
+            )
         self._busy += 1
         try:
             yield

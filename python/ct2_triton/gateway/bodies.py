@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _SHOWN = 80
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,80}\s*")
-# What a form says for true and false; programs in Python write them with a capital letter.
+# What a form says for true and false; programs in Python capitalize them.
 SWITCHES = {"true": True, "True": True, "false": False, "False": False, "": False}
 
 
@@ -112,7 +112,7 @@ async def read_fields(request: web.Request, timeout_s: float) -> Fields:
             return await _read(request)
         return await in_time(_read(request), timeout_s)
     except asyncio.TimeoutError as error:
-        raise Refusal(408, f"the request did not come within {timeout_s:g} s") from error
+        raise Refusal(408, f"the request did not arrive within {timeout_s:g} s") from error
     except ConnectionError as error:  # the client has gone
         raise Refusal(400, "Invalid request: the body is not complete") from error
     except BODY_ERRORS as error:

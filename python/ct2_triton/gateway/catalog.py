@@ -47,7 +47,7 @@ class _Side:
     Attributes:
         language: The language.
         code: What LibreTranslate's clients call it.
-        asked: The code that the model is asked for; None where it has no choice.
+        asked: The code sent to the model; None if it has no choice.
     """
 
     language: Language

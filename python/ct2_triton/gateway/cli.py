@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=1,
         metavar="N",
-        help="processes that share the port, each uses up to one core (default: %(default)s)",
+        help="processes that share the port; each uses at most one core (default: %(default)s)",
     )
     add(
         "--api-key",
@@ -138,7 +138,7 @@ def _add_glossaries(parser: argparse.ArgumentParser) -> None:
 def _glossary(text: str) -> tuple[str, Path]:
     name, path = named_file(text)
     if not name:
-        raise ArgumentTypeError(f"{text!r} is no glossary: NAME=FILE is one")
+        raise ArgumentTypeError(f"{text!r} is not of the form NAME=FILE")
     return name, path
 
 

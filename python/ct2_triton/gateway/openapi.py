@@ -23,11 +23,11 @@ _KEY = {"description": "Key, where one is needed"}
 _ERRORS = {
     "400": "The request cannot be answered; the text says why",
     "403": "A key is wrong",
-    "408": "The request did not come in time",
+    "408": "The request did not arrive in time",
     "413": "The body is too large",
-    "429": "Too many requests are under way",
+    "429": "Too many requests are being translated",
     "500": "The Triton server failed",
-    "503": "The Triton server takes no request now",
+    "503": "The Triton server accepts no requests at the moment",
     "504": "No answer in time",
 }
 
@@ -63,7 +63,7 @@ def document(
                 "get": _get("Whether the Triton server answers", _object(status=_STRING), ("503",))
             },
             **(_files(named) if has_files else {}),
-            "/suggest": {"post": _refused("Suggestions are not taken here")},
+            "/suggest": {"post": _refused("Suggestions are not accepted")},
         },
     }
 

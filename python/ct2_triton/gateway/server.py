@@ -123,7 +123,7 @@ class Gateway:
         """Refuse names that a site may have given to this machine's address (DNS rebinding)."""
         host = request.headers.get("Host", "")
         if self._hosts is not None and host and not self._hosts.has(host):
-            said = f"Host is {host[:80]!r}, which is no name of this server"
+            said = f"Host is {host[:80]!r}, which is not a name of this server"
             raise Refusal(403, f"{said}; its operator can allow it with --allowed-host")
         return await handler(request)
 
@@ -167,7 +167,7 @@ class Gateway:
         return _json(
             {
                 "charLimit": self._limits.max_chars,
-                "frontendTimeout": 500,  # ms that a page waits for the next letter
+                "frontendTimeout": 500,  # ms that a page waits for the next keystroke
                 "apiKeys": bool(self._limits.keys),
                 "alternativesLimit": self._limits.max_alternatives,
                 "keyRequired": bool(self._limits.keys),
@@ -217,7 +217,7 @@ class Gateway:
 
 
 def _translated(wanted: Wanted, answers: Sequence[Answer], *, is_list: bool) -> dict[str, Any]:
-    """Write an answer: lists where a list was asked for."""
+    """Write an answer: lists for a request with a list."""
     members: dict[str, list[Any]] = {"translatedText": [one.text for one in answers]}
     if wanted.source == AUTO:
         detected = [one.detected for one in answers]

@@ -60,8 +60,8 @@ class Answer:
     Attributes:
         text: The translation.
         alternatives: Further ones, best first.
-        detected: Its language, where that was asked for.
-        verdict: What the server thinks of the translation, where that was asked for.
+        detected: Its language, if the request asked for it.
+        verdict: The server's verdict, if the request asked for it.
     """
 
     text: str
@@ -116,7 +116,7 @@ async def translate_markup(
 
 
 def _several(alternatives: int) -> dict[str, Any]:
-    """Give the options that ask for so many further translations."""
+    """Give the options that request this many alternatives."""
     if not alternatives:
         return {}
     ranks = alternatives + 1

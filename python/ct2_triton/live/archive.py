@@ -2,7 +2,7 @@
 """The folder of an event's subtitles: a journal while the event runs, files at its end.
 
 Each final is written to the journal as it comes, a JSON object a line. After a crash the next start
-goes on from there. Files that exist are never overwritten: new ones get a number.
+continues from there. Files that exist are never overwritten: new ones get a number.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Past:
     """What a journal holds of an event that did not end.
 
     Attributes:
-        event: Name of the event; viewers come back to it.
+        event: Name of the event; returning viewers continue in it.
         began: When it began, in seconds since 1970.
         entries: Its finals.
         number: Position in the order of changes at which its process began.
@@ -85,7 +85,7 @@ class Archive:
         """Go on with the event that did not end, or begin one; journal the hub's finals.
 
         With `is_new` the subtitles of such an event are written now, and another begins. Returned
-        is when the event that goes on began, in seconds since 1970; None for a new one.
+        is when the continued event began, in seconds since 1970; None for a new one.
         """
         past = self.past()
         if past is not None and is_new:
@@ -182,7 +182,7 @@ def write_subtitles(finals: Iterable[Entry], kind: Format, limits: CueLimits | N
 
 
 class SubtitleFiles:
-    """The subtitles of an event that goes on, written in a thread, once for each new final."""
+    """The subtitles of a running event, written in a thread, once for each new final."""
 
     def __init__(self, hub: Hub, limits: CueLimits) -> None:
         """Start with none."""

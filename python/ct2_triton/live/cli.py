@@ -282,7 +282,7 @@ def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, st
 def _archived(args: argparse.Namespace, hub: Hub, *, is_new: bool) -> Iterator[float | None]:
     """Keep the event's finals in the folder of subtitles, if there is one.
 
-    Yields when the event began, in seconds since 1970, if it goes on after a crash.
+    Yields when the event began, in seconds since 1970, if it continues after a crash.
     """
     if args.subtitles is None:
         yield None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A segment that goes on and on is cut into pieces, each of which is a segment of its own.
+"""A long segment is cut into pieces, each of which is a segment of its own.
 
 At the end of a sentence, as soon as some words after it are stable; else by length.
 """

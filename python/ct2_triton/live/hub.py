@@ -79,7 +79,7 @@ class Hub:
         self._wake()
 
     def restore(self, name: str, finals: Iterable[Entry], number: int = 0) -> None:
-        """Go on with an event whose process has ended: viewers come back to where they were.
+        """Continue an event whose process has ended: viewers resume where they were.
 
         Its process began at the position `number`.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests of a live translation: keys, drafts, and terms that come back."""
+"""The requests of a live translation: keys, drafts, and terms to keep."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LiveRequests:
             key: Start of the keys by which newer requests supersede older ones.
             options: How the translation behaves.
             decoding: Decoding options of the finals.
-            terms: What must come back, by code of the language.
+            terms: Terms to keep, by language code.
             counts: Where tokens are counted.
         """
         self._client = client

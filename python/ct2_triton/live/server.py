@@ -216,7 +216,7 @@ class CaptionServer:
         """Count a viewer while it is connected."""
         if self._viewers >= self._access.max_viewers:
             raise web.HTTPServiceUnavailable(
-                text=f"{self._access.max_viewers} viewers are connected, which is the most"
+                text=f"{self._access.max_viewers} viewers are connected, which is the limit"
             )
         self._viewers += 1
         try:

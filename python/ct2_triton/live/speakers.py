@@ -40,7 +40,7 @@ class EventFullError(ClientError):
 
 
 class Speaker:
-    """One speaker, who may leave and come back under the same name."""
+    """One speaker, who may leave and return under the same name."""
 
     def __init__(self, name: str, hub: Hub, live: LiveTranslator, started: float) -> None:
         """Start to pass captions on, of an event that began at a time of `time.monotonic`.
@@ -122,7 +122,7 @@ class Speakers:
     ) -> None:
         """Start the event's clock.
 
-        At most so many may be connected at a time. One who left may come back within `grace_s` and
+        At most `most` may be connected at a time. One who left may return within `grace_s` and
         go on with the same segments.
         """
         self._hub = hub
@@ -153,7 +153,7 @@ class Speakers:
         """Give the speaker of a name for as long as a connection lasts.
 
         When the grace of one who left is over, or the place is needed, open segments end with the
-        text they have. Who comes back later is another speaker, called NAME~2 and so on.
+        text they have. Who returns later is another speaker, called NAME~2 and so on.
         """
         _check(name)
         if name not in self._seats:
@@ -232,7 +232,7 @@ class Speakers:
                 if ended:
                     continue
             raise EventFullError(
-                f"speaker {name!r} would be one too many: {len(self._seats)} are connected and "
+                f"speaker {name!r} cannot connect: {len(self._seats)} are connected and "
                 f"{len(self._ending)} left text to translate; {self._most} are allowed "
                 "(--max-speakers)"
             )

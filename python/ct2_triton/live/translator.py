@@ -89,7 +89,7 @@ class LiveTranslator:
             options: How the translation behaves.
             key: Start of the keys by which newer requests supersede older ones, at most 80 bytes;
                 no other translation of the model may have it. None: a random one.
-            terms: What must come back: of all languages, or of some by their codes.
+            terms: Terms to keep: for all languages, or for some by their codes.
             **decoding: Decoding options of the finals. Interim translations have `beam_size=1`.
 
         Raises:
@@ -308,7 +308,7 @@ class LiveTranslator:
             return
         if sum(name not in self._ended for name in self._talks) >= options.max_segments:
             raise LiveInputError(
-                f"segment {name!r} would be one too many: {options.max_segments} segments are "
+                f"segment {name!r} cannot be opened: {options.max_segments} segments are "
                 "open; end some of them with a final update"
             )
 

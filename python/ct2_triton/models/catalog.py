@@ -82,7 +82,7 @@ class CatalogEntry:
 def read_catalog(repository: Path, states: Sequence[ModelState] = ()) -> list[CatalogEntry]:
     """Read all models of a repository by name, with the index of a server that has it.
 
-    Folders without versions and without configuration are none.
+    Folders without versions and without configuration are not models.
     """
     if not repository.is_dir():
         raise PreparedModelError(f"there is no model repository {repository}")

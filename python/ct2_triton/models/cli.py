@@ -40,8 +40,8 @@ _TASKS = {
     "show": "print the record of models: source and revision, licence, converter and its options, "
     "versions of the programs, proof",
     "verify": "compare the files of models with the SHA-256 that ct2-prepare wrote",
-    "promote": "serve exactly the versions that are named, from now on",
-    "rollback": "serve the versions of before the newest promotion",
+    "promote": "serve exactly these versions",
+    "rollback": "serve the versions that were served before the newest promotion",
 }
 
 
@@ -74,8 +74,8 @@ def _add_server_arguments(command: argparse.ArgumentParser, action: str) -> None
     does = {
         "list": "say what it has loaded",
         "show": "say what it has loaded",
-        "promote": "have it take the change at once (it needs --model-control-mode=explicit)",
-        "rollback": "have it take the change at once (it needs --model-control-mode=explicit)",
+        "promote": "have it load the change at once (it needs --model-control-mode=explicit)",
+        "rollback": "have it load the change at once (it needs --model-control-mode=explicit)",
     }
     group = command.add_argument_group("server")
     url = group.add_argument(
@@ -89,7 +89,7 @@ def _add_server_arguments(command: argparse.ArgumentParser, action: str) -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is asked for; 1 where `verify` found damage."""
+    """Run the action; 1 if `verify` found damage."""
     if args.action in {"promote", "rollback"}:
         return _change(args)
     states = RunningServer(args).model_states() if getattr(args, "url", None) else []
@@ -126,7 +126,7 @@ def _change(args: argparse.Namespace) -> int:
     else:
         print(f"{', '.join(names)}: serves {listed(after)}, before {listed(before)}")
     if take is None:
-        _LOG.info("a server takes it at its next start, or now with --url")
+        _LOG.info("a server loads the change at its next start, or now with --url")
     return 0
 
 
@@ -153,7 +153,7 @@ def _take(server: RunningServer, name: str) -> None:
         raise VersionError(f"no answer to the load ({error}): {doubt}") from error
     except VersionError as error:
         raise VersionError(
-            f"{server.url} does not take it, so nothing is changed: {error}"
+            f"{server.url} cannot load it, so nothing is changed: {error}"
         ) from error
     except KeyboardInterrupt:
         _LOG.warning("interrupted: %s", doubt)

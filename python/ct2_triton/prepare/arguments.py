@@ -26,7 +26,7 @@ _NAMES = (
 
 
 def add_preparation_arguments(parser: argparse.ArgumentParser, io: str = PrepareOptions.io) -> None:
-    """Declare them; each is None where it is not given."""
+    """Declare them; each is None if it is not given."""
     add = parser.add_argument_group("preparation", "docs/preparing.md").add_argument
     add("--revision", help="branch, tag or commit on the hub (default: main)")
     add(
@@ -46,9 +46,10 @@ def add_preparation_arguments(parser: argparse.ArgumentParser, io: str = Prepare
     add(
         "--io",
         choices=IO_CHOICES,
-        help="what clients send and get: token ids, text, or both: NAME takes ids and NAME-text "
-        "text, on the same weights; stream: both, and NAME-stream sends text as it grows; auto: "
-        f"stream, or ids where the backend cannot tokenize (default: {io}; docs/text.md)",
+        help="what clients send and receive: token ids, text, or both: NAME takes ids and "
+        "NAME-text text, on the same weights; stream: both, and NAME-stream sends text as it "
+        "grows; auto: stream, or ids where the backend cannot tokenize "
+        f"(default: {io}; docs/text.md)",
     )
     add(
         "--max-batch-size",

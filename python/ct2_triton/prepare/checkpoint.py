@@ -49,7 +49,7 @@ def needed_files(available: Collection[str]) -> list[str]:
     """Choose what a preparation reads: configs, tokenizer, and the weights in one format."""
     if CONFIG_FILE not in available:
         raise UnsupportedModelError(
-            f"there is no {CONFIG_FILE}: this is no transformers checkpoint"
+            f"there is no {CONFIG_FILE}: this is not a transformers checkpoint"
         )
     plain = {name for name in _PLAIN_FILES if name in available}
     weights = weight_files(available)

@@ -67,7 +67,7 @@ def describe(error: Exception, hub_id: str, revision: str | None) -> str:
         ),
         (
             EntryNotFoundError,
-            f"a file of {hub_id} that the hub lists cannot be had ({one_line(error)}): "
+            f"a file of {hub_id} that the hub lists cannot be downloaded ({one_line(error)}): "
             "try again, or another --revision",
         ),
     ]

@@ -110,7 +110,7 @@ def _weights(available: Collection[str]) -> list[tuple[str, Kind]]:
 
 
 def _files(weights: str, available: Collection[str]) -> set[str]:
-    """Choose the weights, what lies beside them, and the tokenizer files at the root."""
+    """Choose the weights, the files in their folder, and the tokenizer files at the root."""
     root = str(PurePosixPath(weights).parent)
     beside = {name for name in available if str(PurePosixPath(name).parent) == root}
     plain = {CARD_FILE, CONFIG_FILE, DECODER_FILE, METADATA_FILE, "generation_config.json"}

@@ -28,7 +28,7 @@ IO_CHOICES = ("ids", "text", "both", "stream", "auto")
 
 @dataclass(frozen=True)
 class ShortlistOptions:
-    """A vocabulary shortlist that is asked for.
+    """The vocabulary shortlist to make.
 
     Attributes:
         entries: `language=file` counts the pieces of a text, `language` takes every piece of the

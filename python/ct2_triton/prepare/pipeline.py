@@ -143,7 +143,8 @@ def model_name(options: PrepareOptions) -> str:
 
 def _added_tokens(rules: TokenRules) -> Iterator[str]:
     """Tell what the tokenizer has beyond its family, and what of it no answer shows."""
-    for meaning, special in (("", False), (" that answers leave out, being special", True)):
+    left_out = ", which are special and left out of translations"
+    for meaning, special in (("", False), (left_out, True)):
         names = [token.content for token in rules.added_tokens if token.special == special]
         if names:
             more = ", ..." if len(names) > _SHOWN else ""

@@ -37,7 +37,7 @@ NAME = "demo"
 VOCABULARY_NAME = "shared_vocabulary.json"
 
 _ALIGNMENT = Parameter(
-    "alignment_heads", "[1]", "Live captions settle sooner by it than by the first head."
+    "alignment_heads", "[1]", "Live captions commit words earlier with it than with the first head."
 )
 
 FOLDER = Path(__file__).resolve().parents[1] / "demo_model"
@@ -51,7 +51,7 @@ def checkpoint(revision: str | None = None) -> Checkpoint:
 
 
 def is_ready(options: PrepareOptions) -> bool:
-    """Tell whether the package holds the very conversion that is asked for."""
+    """Tell whether the package holds exactly the requested conversion."""
     if options.source != NAME:
         return False
     return bool(options.quantization == _record()["conversion"]["quantization"])

@@ -34,7 +34,7 @@ _EACH_PARAMETERS = (
     Parameter(
         "use_vmap",
         "true",
-        "Answers are made of the tokens that shortlists.json has for their language "
+        "Translations consist of the tokens that shortlists.json lists for their language "
         "(--shortlist-from); a request may set it to false.",
     ),
 )
@@ -341,11 +341,11 @@ def _parameters(named: Sequence[Language], rules: TokenRules) -> tuple[Parameter
         Parameter(
             "use_vmap",
             "true",
-            "Answers are made of the tokens in vmap.txt (--shortlist-from); a request may set it "
-            "to false.",
+            "Translations consist of the tokens in vmap.txt (--shortlist-from); a request may set "
+            "it to false.",
         )
     ]
-    reason = "Languages of the shortlist; rows of others have the whole vocabulary."
+    reason = "Languages of the shortlist; rows in other languages use the whole vocabulary."
     for name, kind in (("vmap_prefix_ids", "prefix"), ("vmap_source_ids", "source")):
         ids = [getattr(entry, f"target_{kind}_ids") for entry in rules.languages if entry.target]
         if any(ids):

@@ -230,7 +230,7 @@ def unpack(archive: Path, output: Path) -> None:
 
 
 def _members(content: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """List the files by name, without the one folder that all of them may lie in."""
+    """List the files by name, without the folder that contains all of them, if there is one."""
     entries = {entry.filename: entry for entry in content.infolist() if not entry.is_dir()}
     for name in entries:
         path = PurePosixPath(name)

@@ -99,7 +99,7 @@ def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
     """Write models of text beside a model of ids, on the same weights, tokenizer and parameters.
 
     Each is a configuration only. `both` is the one that answers at once, `stream` also the one that
-    sends its translations while they grow; with another `io` there is none.
+    sends its translations while they grow; another `io` has no such model.
     """
     outputs = []
     for suffix in _suffixes(io):

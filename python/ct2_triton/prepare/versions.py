@@ -78,7 +78,7 @@ def _added(model: Path, version: int) -> Iterator[Path]:
 def _check_version(model: Path, version: int) -> None:
     if not (model / MANIFEST_NAME).is_file():
         raise VersionError(
-            f"{model} is no prepared model, so there is nothing to add version {version} to; "
+            f"{model} is not a prepared model, so there is nothing to add version {version} to; "
             "prepare it without --as-version, or choose the model with --name"
         )
     there = versions_in(model)
@@ -112,7 +112,7 @@ def _write_record(folder: Path, version: int) -> None:
 
 _SHOWN = 5
 _SHOWN_LETTERS = 60
-# They describe a tokenizer; what they decide stands in languages.json, which is compared.
+# They describe a tokenizer; their effect is in languages.json, which is compared.
 _DESCRIPTIONS = {LANGUAGES_NAME, "tokenizer_config.json", "special_tokens_map.json"}
 # They change no ids.
 _UNIMPORTANT_RULES = {"languages", "placeholders", "tokenizer_class"}
@@ -125,8 +125,8 @@ def check_compatible(model: Path, candidate: Path) -> None:
     differences = [*_rules(model, candidate), *_files(model, candidate), *_config(model, candidate)]
     if differences:
         raise VersionError(
-            f"this is no version of {model}: {'; '.join(differences)}. Prepare it under a --name "
-            "of its own, or make them equal"
+            f"this cannot be a version of {model}: {'; '.join(differences)}. Prepare it under a "
+            "--name of its own, or make them equal"
         )
 
 

@@ -44,14 +44,14 @@ def choose_models(
         repositories: Where models are looked for; the first receives what is prepared.
         report: Gets a line of text for each step of a preparation.
         make_options: Makes the options of a preparation from a source and a repository.
-        given: Names of the options that were asked for.
+        given: Names of the options that were given.
 
     Returns:
         The folders, each once, in order, then the text models beside them.
 
     Raises:
         ModelRepositoryError: If a name stands for two models, a source for a repository, or a
-            model was prepared with other options than those asked for.
+            model was prepared with other options than those given.
         PrepareError: If a preparation failed.
     """
     chosen: dict[str, Path] = {}

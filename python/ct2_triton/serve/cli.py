@@ -5,7 +5,7 @@
   ct2-serve facebook/nllb-200-distilled-600M   prepares it first where it is missing
   ct2-serve                                    all models of the model repository
   ct2-serve --check                            says what is wrong, and translates a sentence
-  ct2-serve demo -- --log-verbose=1            what stands after '--' goes to tritonserver
+  ct2-serve demo -- --log-verbose=1            arguments after '--' go to tritonserver
 
 The server is the one that TRITONSERVER names, else that on PATH, in /opt/tritonserver or in the
 wheel nvidia-pytriton (extra 'server').
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "models",
         nargs="*",
         metavar="MODEL",
-        help="serve these only: names in the repository, hub ids (owner/name), folders, or demo; "
+        help="models to serve: names in the repository, hub ids (owner/name), folders, or demo; "
         "what is missing is prepared as ct2-prepare does, with the options of a preparation "
         "(default: the whole repository)",
     )
@@ -76,14 +76,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         metavar="DIR",
-        help="folder of model folders, as ct2-prepare writes it; may be given again "
-        f"({DEFAULT_TEXT})",
+        help=f"folder of model folders, as ct2-prepare writes it; repeatable ({DEFAULT_TEXT})",
     )
     task.add_argument(
         "--install-backend",
         type=Path,
         metavar="DIR",
-        help="copy the backend, self-contained, into this backends folder of a server, and end",
+        help="copy the backend, self-contained, into this backends folder of a server, and exit",
     )
     parser.add_argument(
         "--check",
@@ -92,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sentence, and say what is wrong",
     )
     parser.add_argument(
-        "--force", action="store_true", help="with --install-backend: replace the one there"
+        "--force", action="store_true", help="with --install-backend: replace an existing one"
     )
     _add_address_arguments(parser)
     parser.add_argument(

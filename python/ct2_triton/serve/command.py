@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Flags of tritonserver that are set from the options, and how to set them.
 _OURS = {
-    "--id": "it is how the server is recognised",
+    "--id": "ct2-serve recognizes the server by it",
     "--model-repository": "use ct2-serve's --model-repository",
     "--model-store": "use ct2-serve's --model-repository",
     "--backend-directory": "ct2-serve assembles the backends of the server and its own",
@@ -30,7 +30,7 @@ _OURS = {
     "--http-port": "use ct2-serve's --http-port",
     "--grpc-port": "use ct2-serve's --grpc-port",
     "--metrics-port": "use ct2-serve's --metrics-port",
-    "--allow-http": "HTTP is how the server is asked whether it is ready",
+    "--allow-http": "ct2-serve asks over HTTP whether the server is ready",
 }
 
 

@@ -68,7 +68,7 @@ class ModelConfig:
 
     @property
     def queue_policy(self) -> str | None:
-        """A setting of the dynamic batcher's queue; None if there is none."""
+        """A setting of the dynamic batcher's queue; None if no setting is made."""
         batching = self.message.dynamic_batching
         parts = (batching, batching.default_queue_policy)
         names = [field.name for part in parts for field, _ in part.ListFields()]

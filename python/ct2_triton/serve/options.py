@@ -93,7 +93,7 @@ def connect_address(host: str) -> str:
 
 
 def in_url(host: str) -> str:
-    """Give `connect_address` as it stands in a URL: one of IPv6 in brackets."""
+    """Give `connect_address` as a URL has it: an IPv6 address in brackets."""
     address = connect_address(host)
     return f"[{address}]" if ":" in address else address
 

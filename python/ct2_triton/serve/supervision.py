@@ -29,7 +29,7 @@ class Supervisor:
     """
 
     def __init__(self, server: TritonServer, *, start_timeout_s: float, most_restarts: int) -> None:
-        """Describe what to serve; start nothing. So many restarts are allowed within 60 seconds."""
+        """Describe what to serve; start nothing. `most_restarts` are allowed within 60 seconds."""
         self._server = server
         self._start_timeout_s = start_timeout_s
         self._restarts = RestartLimit(most_restarts)

@@ -106,10 +106,13 @@ def _add(line: str, found: dict[str, str], where: str) -> None:
     text = becomes[0] if becomes else phrase
     if len(becomes) > 1 or not phrase or not text:
         raise ClientError(
-            f"{where}: {line[:80]!r} is not a phrase, or a phrase, a tab and what it becomes"
+            f"{where}: {line[:80]!r} is neither a phrase nor a phrase, a tab and its translation"
         )
     if found.setdefault(phrase, text) != text:
-        raise ClientError(f"{where}: {phrase!r} becomes {text!r}, and {found[phrase]!r} before")
+        raise ClientError(
+            f"{where}: {phrase!r} has the translation {text!r}, and {found[phrase]!r} in an "
+            "earlier line"
+        )
 
 
 def named_file(text: str) -> tuple[str | None, Path]:

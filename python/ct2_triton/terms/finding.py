@@ -40,7 +40,7 @@ _OF_WORDS = ("L", "M", "N")  # Unicode's letters, marks and numbers
 
 @dataclass(frozen=True)
 class Term:
-    """A place of a text that must come back.
+    """A part of a text that its translation must keep.
 
     Attributes:
         start: Where it begins, in characters.
@@ -94,10 +94,10 @@ class TermText:
 
 @dataclass(frozen=True)
 class Terms:
-    """What must come back of texts: checked and compiled once, for any number of texts.
+    """The terms to keep: checked and compiled once, for any number of texts.
 
     Attributes:
-        keep: Phrases that are terms wherever they stand as whole words, letter by letter.
+        keep: Phrases that are terms wherever they occur as whole words, matched exactly.
         glossary: What phrases become in the translation.
         patterns: Which of `PATTERNS` are terms, too.
     """
@@ -171,7 +171,7 @@ class Terms:
 
 
 def occurrences(term: str, text: str) -> int:
-    """Count how often a term stands in a text, not as a part of a longer word or number."""
+    """Count how often a term occurs in a text, not as a part of a longer word or number."""
     return sum(1 for _ in places(term, text))
 
 
@@ -182,8 +182,8 @@ def _pieces(term: str, text: str) -> int:
 def places(phrase: str, text: str, *, in_any_case: bool = False) -> Iterator[int]:
     """Find where a phrase begins that is no part of a longer word or number; no two overlap.
 
-    A word is of letters, marks and numbers of any script. Scripts without spaces, and Korean, have
-    no such ends of words: there, a phrase is found everywhere.
+    A word consists of letters, marks and numbers of any script. In scripts without spaces, and in
+    Korean, words have no such ends: there, a phrase is found everywhere.
     """
     pattern = re.compile(re.escape(phrase), re.IGNORECASE) if in_any_case else None
 
@@ -204,18 +204,18 @@ def places(phrase: str, text: str, *, in_any_case: bool = False) -> Iterator[int
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Tell whether no word of a text goes on over the start or the end of a part of it."""
+    """Tell whether no word of a text crosses the start or the end of a part of it."""
     begins_within = _is_of_word(text[start - 1 : start]) and _is_of_word(text[start])
     return not (begins_within or (_is_of_word(text[end - 1]) and _is_of_word(text[end : end + 1])))
 
 
 def _end_of_word(text: str, start: int) -> int:
-    """Give the end of the word that a letter is in."""
+    """Give the end of the word that a character is in."""
     return next((i for i in range(start, len(text)) if not _is_of_word(text[i])), len(text))
 
 
 def _is_of_word(letter: str) -> bool:
-    """Tell whether a character is a part of a word; "" is none."""
+    """Tell whether a character is a part of a word; "" is not."""
     is_part = bool(letter) and unicodedata.category(letter)[0] in _OF_WORDS
     return is_part and _ENDS_WORDS.match(letter) is None
 
@@ -232,7 +232,7 @@ def _read_tags(text: str) -> tuple[str, list[Term]]:
         where = f"at character {tag.start()}"
         if tag[0] == "<dnt>":
             if begin is not None:
-                raise InvalidCallError(f"<dnt> {where} is inside of another one")
+                raise InvalidCallError(f"<dnt> {where} is inside another one")
             begin = len(plain)
         elif begin is None:
             raise InvalidCallError(f"</dnt> {where} has no <dnt> before it")

@@ -30,7 +30,7 @@ class Alignment:
     Attributes:
         text: The translation.
         sources: Where each word of the sentence begins and ends, in characters.
-        targets: The same of the translation.
+        targets: Words of the translation.
         links: Numbers of words of the translation, each with that of a source word it attends to.
     """
 

@@ -34,7 +34,7 @@ class Part:
     Attributes:
         kind: `text`; `open` or `close`, tags inside of a sentence; `raw`, the rest.
         content: The text without entities, or the name of the tag.
-        html: How it stands in the document.
+        html: Its text in the document.
     """
 
     kind: Literal["text", "open", "close", "raw"]

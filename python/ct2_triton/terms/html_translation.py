@@ -37,7 +37,7 @@ async def translate_html(
 ) -> str:
     """Translate the text of HTML.
 
-    All tags come back unchanged and in their order, and so do scripts, styles, comments
+    All tags are kept unchanged and in their order, and so do scripts, styles, comments
     and what says `translate="no"`. A block ends a sentence. Tags inside of a sentence are put
     around the words that are found in its translation: as they were, or as they are translated
     alone. Where one is not found there exactly once and in order, the alignments of the tokens

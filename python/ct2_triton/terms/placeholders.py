@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in a text for its terms while a model translates it."""
+"""Placeholders that replace terms in a text while a model translates it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def kinds_of(client: TranslationClient) -> Sequence[Kind]:
 def check_kind(kind: str | Sequence[str]) -> None:
     """See that a kind of placeholders can be."""
     if isinstance(kind, str) and (kind.count("{}") != 1 or not kind.replace("{}", "").strip()):
-        raise InvalidCallError(f"{kind!r} is no kind of placeholder: one is 'X{{}}'")
+        raise InvalidCallError(f"{kind!r} is not a kind of placeholder, such as 'X{{}}'")
 
 
 def mark(found: TermText, kind: str | Sequence[str]) -> Marked | None:

@@ -99,8 +99,8 @@ async def translate_terms(
 ) -> TermTranslation | list[TermTranslation]:
     """Translate a text so that its terms survive.
 
-    The plain translation is asked for first: what it keeps by itself needs no placeholder. The
-    languages that lose a term are asked for again with each kind of placeholder in turn.
+    The plain translation is requested first: a term that it keeps needs no placeholder. The
+    languages that lose a term are requested again, with one kind of placeholder after another.
 
     Args:
         client: Of the model.

@@ -112,7 +112,7 @@ def add_translation_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=64,
         metavar="N",
-        help="lines sent and not answered at a time (default: %(default)s)",
+        help="most lines sent and not yet answered (default: %(default)s)",
     )
     add_connection_arguments(parser)
 
@@ -396,7 +396,7 @@ class _Printer:
         if self._progress is not None:
             self._progress.done += 1
         if self._shows_progress:
-            # The time left may get shorter by a letter.
+            # The new text may be shorter than the old one.
             text = f"{self._done} lines" if self._progress is None else f"{self._progress} "
             print(f"\r{text}", end="", file=sys.stderr, flush=True)
 
@@ -406,7 +406,7 @@ def _write(text: str, end: str = "\n", *, failed: bool = False) -> None:
     try:
         print(text, end=end, flush=True)
     except OSError as error:
-        # Python tries again to write what is left when it ends.
+        # Python tries again to write the remaining output when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             raise

@@ -105,7 +105,7 @@ class PartialFile:
         return (line for line in lines if line.number in again)
 
     def progress(self, total: int) -> Progress:
-        """Give the progress of translating an input of so many lines."""
+        """Give the progress of translating an input of `total` lines."""
         return Progress(total, self.done) if self._again is None else Progress(len(self._again), 0)
 
     def write(self, line: str, *, failed: bool = False) -> None:

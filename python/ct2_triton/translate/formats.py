@@ -37,7 +37,7 @@ def text_of(item: StreamItem) -> str:
 def write_json(value: object) -> str:
     """Write a line of JSON, without its end; what JSON does not know becomes text.
 
-    Letters are escaped only where it holds half of a surrogate pair.
+    Characters are escaped only if it holds half of a surrogate pair.
     """
     line = json.dumps(value, ensure_ascii=False, default=str)
     return line if is_unicode(line) else json.dumps(value, default=str)
@@ -46,7 +46,7 @@ def write_json(value: object) -> str:
 def as_json(items: list[StreamItem]) -> dict[str, Any]:
     """Give all translations of a line, one for each language in order, as an object.
 
-    Fields of the input whose names are those of answers stand in `input`.
+    Fields of the input that are named like those of answers move into `input`.
     """
     first = items[0]
     answers = []

@@ -98,7 +98,7 @@ def check_text(line: Line) -> None:
     is_utf_16 = line.number == 1 and line.text.startswith(2 * BROKEN)
     if is_utf_16 or (line.number <= _HEAD_LINES and "\0" in line.text):
         raise ClientError(
-            f"{line.file or 'standard input'} is no text in UTF-8: line {line.number} has bytes of "
+            f"{line.file or 'standard input'} is not UTF-8: line {line.number} has bytes of "
             "UTF-16 or of a binary file; convert UTF-16 with iconv -f UTF-16 -t UTF-8"
         )
 

@@ -257,9 +257,9 @@ def test_a_client_may_be_made_before_the_loop_and_the_server(
 
 
 def test_a_model_must_be_named(tokenizer: CountingTokenizer) -> None:
-    with pytest.raises(errors.InvalidCallError, match="model is ''; name the model"):
+    with pytest.raises(errors.InvalidCallError, match="model is ''; give the name"):
         TranslationClient("localhost:8001", "", tokenizer=tokenizer)
-    with pytest.raises(errors.InvalidCallError, match=r"model is '\\udcff'; name the model"):
+    with pytest.raises(errors.InvalidCallError, match=r"model is '\\udcff'; give the name"):
         TranslationClient("localhost:8001", "\udcff", tokenizer=tokenizer)
 
 

@@ -63,7 +63,7 @@ def test_added_tokens_go_in_and_out(
         "<name>",
     ]
     assert "added tokens: 3 (covfefe, <ent>, New York)" in lines
-    assert "added tokens that answers leave out, being special: 1 (<name>)" in lines
+    assert "added tokens, which are special and left out of translations: 1 (<name>)" in lines
     task = {"t5": "translate English to German: ", "madlad": "<2de> "}.get(family, "")
     task_ids = reference.encode(task.strip(), add_special_tokens=False)
     for text in (*TEXTS, "called <name> here"):

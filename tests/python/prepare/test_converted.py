@@ -231,7 +231,7 @@ def test_a_model_bin_that_is_cut(folder: Callable[..., Path], size: int) -> None
     source = folder()
     content = (source / "model.bin").read_bytes()[:size]
     (source / "model.bin").write_bytes(content)
-    assert "model.bin is no model of CTranslate2, or is damaged" in refusal(source)
+    assert "model.bin is not a CTranslate2 model, or it is damaged" in refusal(source)
 
 
 def test_a_package_with_two_models(opennmt_py: Path, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_checkpoint_that_is_not_of_opennmt_py_or_no_translator(opennmt_py: Pat
     torch.save(content, file)
     assert "a decoder of type 'transformer_lm', which is not a translation" in refusal(opennmt_py)
     torch.save({"state": torch.zeros(3)}, file)
-    assert "is no checkpoint of OpenNMT-py" in refusal(opennmt_py)
+    assert "is not an OpenNMT-py checkpoint" in refusal(opennmt_py)
 
 
 def test_a_language_pair(folder: Callable[..., Path]) -> None:

@@ -119,7 +119,7 @@ def test_a_decoder_that_starts_from_another_token(
         path.write_text(json.dumps({**config, "decoder_start_token": "<pad>"}), encoding="utf-8")
 
     tampered(tamper)
-    with pytest.raises(VerificationError, match="answers otherwise than the checkpoint"):
+    with pytest.raises(VerificationError, match="does not answer as the checkpoint does"):
         prepare_tiny(tmp_path)
     assert_nothing_left(tmp_path)
 

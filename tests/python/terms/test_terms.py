@@ -53,7 +53,7 @@ def test_terms_are_found(text: str, arguments: dict[str, object], terms: list[st
         ("a <dnt>b", {}, "<dnt> before 'b' has no </dnt>"),
         ("a", {"keep": "bc"}, "keep and patterns are collections: one phrase is ['phrase']"),
         ("a</dnt>", {}, "</dnt> at character 1 has no <dnt> before it"),
-        ("<dnt>a<dnt>b</dnt></dnt>", {}, "<dnt> at character 6 is inside of another one"),
+        ("<dnt>a<dnt>b</dnt></dnt>", {}, "<dnt> at character 6 is inside another one"),
         ("<dnt> </dnt>", {}, "</dnt> at character 6 ends a term without a visible character"),
         ("a", {"keep": ["b", ""]}, "'' cannot be a term: it has no visible character"),
         ("a", {"glossary": {"a": " "}}, "' ' cannot be a term: it has no visible character"),
@@ -122,7 +122,7 @@ def test_a_placeholder_is_never_in_the_text_before() -> None:
     assert marked.text == "X1 and x 2 for X3"
     assert mark(found, ["Bo"]) is not None
     assert mark(Terms().find("Bo and <dnt>Ada</dnt>"), ["Bo"]) is None
-    with pytest.raises(InvalidCallError, match="'X' is no kind of placeholder"):
+    with pytest.raises(InvalidCallError, match="'X' is not a kind of placeholder"):
         mark(found, "X")
 
 
@@ -185,7 +185,7 @@ async def test_placeholders_are_made_only_where_a_term_is_lost() -> None:
     echo: Any = Echo()
     kept = await translate_terms(echo, text, targets="de", placeholders=[Unread()])
     assert kept == TermTranslation("Ask Ada.", "de")
-    with pytest.raises(InvalidCallError, match="'X' is no kind of placeholder"):
+    with pytest.raises(InvalidCallError, match="'X' is not a kind of placeholder"):
         await translate_terms(echo, text, targets="de", placeholders=["X"])
 
 

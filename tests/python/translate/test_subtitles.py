@@ -48,7 +48,7 @@ def test_lines_of_scripts_without_spaces_are_as_wide_as_others(film: Path) -> No
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
 def test_advice_on_another_encoding_is_of_that_encoding(film: Path, encoding: str) -> None:
     film.write_text(f"1\n{TIMES}\nÜber.\n", encoding=encoding)
-    with pytest.raises(ClientError, match=r"no text in UTF-8: byte \d+ is 0x") as caught:
+    with pytest.raises(ClientError, match=r"not UTF-8: byte \d+ is 0x") as caught:
         read_subtitles(film)
     assert ("iconv -f UTF-16 " in str(caught.value)) == (encoding == "utf-16")
     film.write_text(f"1\n{TIMES}\nÜber.\n", encoding="utf-8")

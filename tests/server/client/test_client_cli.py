@@ -157,7 +157,7 @@ def test_what_is_no_text_is_refused(
         assert done.returncode == 1
         [said] = done.stderr.splitlines()
         assert str(tmp_path / name) in said
-        assert "is no text in UTF-8: line 1 has bytes of UTF-16 or of a binary file" in said
+        assert "is not UTF-8: line 1 has bytes of UTF-16 or of a binary file" in said
         assert {path.name for path in tmp_path.iterdir()} <= {"in.txt", "in.srt"}
     (tmp_path / "in.txt").write_text("One.\n")
     good = run(command("-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "o"), to="deu_Latn"))
@@ -272,9 +272,12 @@ def test_misuse_is_one_sentence_and_an_exit_code(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--option", b"\xff=1"], "'\\udcff' is no name of an option: it is not valid Unicode"),
+        (
+            ["--option", b"\xff=1"],
+            "'\\udcff' cannot be the name of an option: it is not valid Unicode",
+        ),
         (["--option", "beam_size=" + "[" * 10_000], 'parameter "beam_size": the value'),
-        (["--model", b"\xff"], "model is '\\udcff'; name the model"),
+        (["--model", b"\xff"], "model is '\\udcff'; give the name"),
     ],
 )
 def test_arguments_that_are_no_text_are_refused_in_a_line(

@@ -167,7 +167,7 @@ def test_what_cannot_be_read_or_written_so_is_refused(command: Command, tmp_path
     one = refused("--json", "-i", tmp_path / "film.srt", "-o", tmp_path / "a.srt")
     assert "--json writes no subtitles" in one
     assert "no.srt holds no subtitles: their times are" in refused(tmp_path / "no.srt")
-    assert "bytes.srt is no text in UTF-8: byte 61 is 0xe4" in refused(tmp_path / "bytes.srt")
+    assert "bytes.srt is not UTF-8: byte 61 is 0xe4" in refused(tmp_path / "bytes.srt")
     assert run(*command("--json-input"), text='"One."\n').stdout != ""
 
 

@@ -106,7 +106,7 @@ async def test_a_fault_is_the_last_line_of_the_progress(make_site: MakeSite) -> 
         (form("a.pdf", b"a"), "file format not supported: 'a.pdf'; there is .txt, .html, .htm"),
         (form("a", b"a"), "file format not supported: 'a'"),
         (form("a.txt", b"\xff"), "'a.txt' is not in UTF-8"),
-        (form("a.srt", b"\xff"), "'a.srt' is no text in UTF-8: byte 0 is 0xff"),
+        (form("a.srt", b"\xff"), "'a.srt' is not UTF-8: byte 0 is 0xff"),
         (form("folder/a.srt", b"there are no cues"), "'a.srt' holds no subtitles"),
         (form("a.srt", CUE.encode() + b"<a" * 1001), "'a.srt' has a subtitle of more than 2000"),
         (form("a.txt", b"a" * 101), "request (101) exceeds text limit (100)"),

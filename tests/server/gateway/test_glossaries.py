@@ -102,7 +102,7 @@ async def test_a_glossary_that_cannot_be_is_refused(
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
-        ("file.tsv", 2, "'file.tsv' is no glossary: NAME=FILE is one"),
+        ("file.tsv", 2, "'file.tsv' is not of the form NAME=FILE"),
         ("works=nowhere.tsv", 1, "cannot read the glossary nowhere.tsv"),
     ],
 )

@@ -167,9 +167,9 @@ def test_a_wrong_mark_fails_its_line_alone(translate: Translate) -> None:
         ("", ["--keep", " "], "' ' cannot be a term: it has no visible character"),
         ("", ["--keep-patterns", "dates"], "no pattern is named 'dates'"),
         ("", ["--glossary", "nowhere.tsv"], "cannot read the glossary nowhere.tsv"),
-        ("a\tb\tc\n", [], "line 1: 'a\\tb\\tc' is not a phrase, or a phrase, a tab"),
-        ("a\tb\n\na\tc\n", [], "line 3: 'a' becomes 'c', and 'b' before"),
-        ("\tb\n", [], "line 1: '\\tb' is not a phrase"),
+        ("a\tb\tc\n", [], "line 1: 'a\\tb\\tc' is neither a phrase nor a phrase, a tab"),
+        ("a\tb\n\na\tc\n", [], "line 3: 'a' has the translation 'c', and 'b' in an earlier line"),
+        ("\tb\n", [], "line 1: '\\tb' is neither a phrase"),
         ("a\tb\n", ["--stream"], "--stream cannot keep terms"),
     ],
 )

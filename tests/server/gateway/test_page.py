@@ -169,7 +169,7 @@ async def test_a_file_that_is_not_translated_is_told(
     file = tmp_path / "film.srt"
     await asyncio.to_thread(file.write_bytes, b"\xff" * 20)
     await type_into(browser, "file", str(file))
-    await until(browser, f"{STATUS}.includes(\"'film.srt' is no text in UTF-8\")", True)
+    await until(browser, f"{STATUS}.includes(\"'film.srt' is not UTF-8\")", True)
     ends_early = """void (window.fetch = async () => new Response('{"done": 1, "of": 2}\\n'))"""
     await run(browser, ends_early)
     await type_into(browser, "file", str(file))

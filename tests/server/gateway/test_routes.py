@@ -317,7 +317,7 @@ async def test_names_that_a_site_could_give_are_refused(make_site: MakeSite) -> 
         found, answer = await site.post("/translate", GOOD, headers={"Host": host})
         assert found == status, host
         if status == 403:
-            assert f"Host is '{host}', which is no name of this server" in answer["error"]
+            assert f"Host is '{host}', which is not a name of this server" in answer["error"]
     await site.good()
     anybody = await make_site(hosts=None)
     assert (await anybody.post("/translate", GOOD, headers={"Host": "any.example"}))[0] == 200

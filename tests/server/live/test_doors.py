@@ -110,7 +110,7 @@ async def test_an_origin_that_no_browser_sends_is_refused(command: list[str], va
     )
     _, said = await process.communicate()
     assert process.returncode == 2
-    assert f"--allow-origin: {value!r} is no origin" in said.decode()
+    assert f"--allow-origin: {value!r} is not an origin" in said.decode()
 
 
 async def connect(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

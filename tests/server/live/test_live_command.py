@@ -114,7 +114,7 @@ async def test_bad_updates_get_an_answer_and_good_ones_go_on(
         assert refused["error"] == "the update has a length of 10000000; 65536 is allowed"
         async with web.get(f"{live.url}/speak?speaker=ben") as response:
             assert response.status == 503
-            assert "one too many: 1 are connected" in await response.text()
+            assert "cannot connect: 1 are connected" in await response.text()
         async with web.get(f"{live.url}/captions?to=xx") as response:
             assert response.status == 400
             assert "it must name some of deu_Latn, fra_Latn, source" in await response.text()

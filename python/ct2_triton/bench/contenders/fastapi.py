@@ -89,8 +89,8 @@ class FastApiContender(Contender):
         packages = ("fastapi", "uvicorn", "transformers", "torch")
         return {
             "server": ", ".join(f"{package} {version(package)}" for package in packages),
-            "processes": f"{self.workers}, each with its weights of each model; a request goes to "
-            "the one with the fewest",
+            "processes": f"{self.workers}, each with its own weights of each model; a request goes "
+            "to the one with the fewest requests",
             "threads": "PyTorch's default" if self.threads == 0 else f"{self.threads} each",
             "batches": "none: one request at a time in a process",
             "input": "token ids as JSON",

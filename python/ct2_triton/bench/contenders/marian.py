@@ -74,6 +74,6 @@ class MarianContender(InProcessContender):
             "batches": f"up to {_ROWS_PER_BATCH} rows, sorted by length",
             "weights": int8_type() if self.precision == "int8" else self.precision,
             "longest answer": f"{LENGTH_FACTOR} times the source",
-            "checked": f"equal answers to {COMPARED_ROWS} rows as CTranslate2's in float32",
+            "checked": f"{COMPARED_ROWS} rows equal CTranslate2's in float32",
             "not in its times": "ids to text and back",
         }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CTranslate2's own Python module on rows of ids, as good as it goes.
+"""CTranslate2's own Python module on rows of ids, in its fastest configuration.
 
 What was chosen: `translate_batch` with `max_batch_size`, which sorts the rows by length and cuts
 them into calls, so that little is padding. With several workers, each gets its share of a small
@@ -28,7 +28,7 @@ class EngineTranslator:
     """A CTranslate2 model."""
 
     def __init__(self, settings: Settings) -> None:
-        """Load it, with so many threads for each of the workers."""
+        """Load it, with `threads` threads for each worker."""
         self._settings = settings
         self._translator = ctranslate2.Translator(
             settings.model,

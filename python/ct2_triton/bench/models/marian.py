@@ -33,9 +33,9 @@ ENGINE_NAME = "engine"
 CONFIG_NAME = "config.json"
 """In that folder: the checkpoint's."""
 COMPARED_ROWS = 16
-"""Rows whose float32 answers must be CTranslate2's before another row is translated."""
+"""Number of rows that must equal CTranslate2's in float32 before others are translated."""
 LENGTH_FACTOR = 4
-"""An answer has so many times the tokens of the longest source of its batch, at most."""
+"""Longest translation, as a multiple of the longest source of its batch, in tokens."""
 
 
 class MarianTranslator:
@@ -94,8 +94,8 @@ class MarianTranslator:
         if different:
             i = different[0]
             raise BenchError(
-                f"Marian answers {len(different)} of {len(rows)} rows otherwise than CTranslate2 "
-                f"with the same float32 weights, so its time would say nothing: to "
+                f"Marian answers {len(different)} of {len(rows)} rows differently from CTranslate2 "
+                "with the same float32 weights, so its time would say nothing: to "
                 f"{list(rows[i].input_ids)} it answers {answers[i]}, and CTranslate2 {expected[i]}"
             )
         self._compared += len(rows)

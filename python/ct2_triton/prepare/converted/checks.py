@@ -39,7 +39,7 @@ class Checks:
         round_trips: Sentences that came back from ids as they went in.
         with_unknown: Sentences left out of that: the vocabulary lacks some of their characters.
         translated: Probes that the model as stored answered with some text.
-        probes: Of so many.
+        probes: Number of sentences tried.
         example: One of them: text and answer, to be judged by a reader.
         not_proved: What nothing here can show, one sentence each.
     """
@@ -104,7 +104,7 @@ def known_percent(file: Path, vocabularies: Vocabularies) -> float:
 def check_round_trips(
     folder: Path, rules: TokenRules, vocabularies: Vocabularies
 ) -> tuple[int, int]:
-    """Split and join sentences as a client reads answers; half of them must come back.
+    """Split and join sentences as a client reads answers; half of them must be unchanged.
 
     Returned is how many texts give the same ids again, and how many were left out because the
     vocabulary lacks some of their characters.
@@ -145,7 +145,7 @@ def translate_probes(model: Path, folder: Path, rules: TokenRules) -> list[tuple
         answers.append((probe.text, pieces.decode(rules.without_prefix(ids, probe.target))))
     if not any(answer for _, answer in answers):
         raise VerificationError(
-            f"the model answers none of {len(answers)} sentences with any text: the tokenizer or "
+            f"the model answers none of {len(answers)} sentences with text: the tokenizer or "
             "the vocabulary is another model's"
         )
     return answers

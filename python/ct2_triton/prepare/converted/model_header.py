@@ -50,7 +50,7 @@ def read_header(path: Path) -> ModelHeader:
             header = _read(stream)
     except (OSError, struct.error, UnicodeDecodeError, IndexError) as error:
         raise UnsupportedModelError(
-            f"{path.name} is no model of CTranslate2, or is damaged: {error}"
+            f"{path.name} is not a CTranslate2 model, or it is damaged: {error}"
         ) from error
     if header.specification not in _TRANSLATION_MODELS:
         raise UnsupportedModelError(

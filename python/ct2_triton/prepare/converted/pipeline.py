@@ -164,11 +164,11 @@ def _not_proved(kind: Kind, config: Mapping[str, object], known: Languages) -> t
     """Say what only the program that trained the model could show."""
     end = "end" if ends_source(config, known) or config.get("add_source_eos") else "do not end"
     lines = [
-        "that the weights answer as the model they come from: there is nothing to compare with",
+        "that the weights translate as the original model does: there is nothing to compare with",
         f"that sources {end} with the end token, as config.json and the vocabulary suggest",
     ]
     if known.entries:
-        lines.append(f"that the languages are right, which are known from {known.origin}")
+        lines.append(f"that the languages are right, which come from {known.origin}")
     else:
         lines.append("which languages it translates: nothing names them; --language-pair can")
     if kind is not Kind.ARGOS:
@@ -222,7 +222,7 @@ def convert_opennmt_py(file: Path, output: Path, quantization: str) -> None:
         except Exception as error:  # whatever pickle, zipfile and torch raise
             first = str(error).strip().split("\n")[0][:200]
             raise UnsupportedModelError(
-                f"{file.name} is not loaded: it is no checkpoint of OpenNMT-py 3, or its pickle "
+                f"{file.name} is not loaded: it is not an OpenNMT-py 3 checkpoint, or its pickle "
                 f"holds more than tensors and options, which could be code ({first})"
             ) from error
         _check_checkpoint(file.name, content)
@@ -237,7 +237,7 @@ def _check_checkpoint(name: str, content: object) -> None:
     wanted = ("vocab", "opt", "model", "generator")
     if not isinstance(content, dict) or any(key not in content for key in wanted):
         raise UnsupportedModelError(
-            f"{name} is no checkpoint of OpenNMT-py: it lacks {', '.join(wanted)}"
+            f"{name} is not an OpenNMT-py checkpoint: it lacks {', '.join(wanted)}"
         )
     kind = getattr(content["opt"], "decoder_type", None)
     if kind != "transformer":

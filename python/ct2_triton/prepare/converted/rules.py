@@ -124,7 +124,7 @@ class _Style:
         tag: Gives the BCP 47 tag of a code.
         in_source: The target's token goes into the source, not before the answer.
         sources: Texts may be in these languages, too.
-        at_least: So many tokens make the style.
+        at_least: Number of tokens from which on the style is recognized.
     """
 
     token: re.Pattern[str]

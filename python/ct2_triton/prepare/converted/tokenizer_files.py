@@ -36,7 +36,8 @@ def find_tokenizer_files(folder: Path) -> tuple[Path, Path]:
     if others:
         names = ", ".join(path.name for path in others)
         raise UnsupportedModelError(
-            f"{names}: which one splits texts is unknown; name them source.spm and target.spm"
+            f"{names}: it is unknown which one tokenizes the source; name them source.spm and "
+            "target.spm"
         )
     if (folder / _JSON).is_file():
         return folder / _JSON, folder / _JSON

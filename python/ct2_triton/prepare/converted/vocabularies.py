@@ -70,5 +70,5 @@ def _read(folder: Path, name: str) -> tuple[str, ...]:
 
 def _tokens(content: object) -> tuple[str, ...]:
     if not isinstance(content, list) or not all(isinstance(one, str) for one in content):
-        raise ValueError("it is no list of tokens")
+        raise ValueError("it is not a list of tokens")
     return tuple(content)

@@ -19,7 +19,7 @@ __all__ = ["FAMILIES", "ExpectedVocabulary", "Family", "recognise"]
 # The first that recognises a checkpoint has it.
 FAMILIES: tuple[Family, ...] = (NLLB(), M2M100(), MBart50(), MBart25(), Marian(), T5())
 
-# What is asked for, and why it cannot be.
+# Model types that cannot be prepared, and why.
 _IN_THE_WAY = {
     "nllb-moe": "CTranslate2 has no layers of experts, so it neither converts nor runs it; the "
     "dense NLLB-200 models, such as facebook/nllb-200-3.3B, can be prepared"

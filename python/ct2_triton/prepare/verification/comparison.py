@@ -179,7 +179,7 @@ def _judge(model: GreedyModel, answer: Answer, position: int, found: Sequence[in
     excused = excused_gap(answer, position)
     if not found or abs(gap) > excused:
         raise VerificationError(
-            f"{model.TITLE} answers otherwise than the checkpoint: probe {answer.row.probe}, "
+            f"{model.TITLE} does not answer as the checkpoint does: probe {answer.row.probe}, "
             f"token {position}: {found[0] if found else 'nothing'} for {wanted} "
             f"(logit gap {gap:.4g}, excused up to {excused:.2g})"
         )

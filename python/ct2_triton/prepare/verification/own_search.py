@@ -99,7 +99,7 @@ def compare_own_search(
             equal += 1
         elif not reasons and not _is_near_tie(answer, position, found):
             raise VerificationError(
-                f"with the search of its generation config the converted model answers otherwise "
+                f"with the search of its generation config the converted model answers differently "
                 f"than the checkpoint: probe {answer.row.probe}, token {position} of {found} for "
                 f"{list(answer.ids)}"
             )

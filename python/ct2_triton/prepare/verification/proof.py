@@ -50,9 +50,9 @@ class Proof:
         compared_tokens: Output tokens of the checkpoint that the float32 conversion repeated.
         near_ties: Where they chose differently between equally good tokens.
         own_search: What the search that the checkpoint asks for gives in both programs.
-        stored_rows_equal: Probes that the model as stored answers like the checkpoint; the rest
+        stored_rows_equal: Probes that the stored model answers like the checkpoint; others
             differ by the precision of its weights.
-        loops: The same of decode loops.
+        loops: The results of the comparisons with decode loops.
     """
 
     vocabulary_tokens: int
