@@ -144,7 +144,7 @@ class WrongRows:
         return _core.Translator(directory, parameters)
 
     def translate(self, rows: list[list[int]], *_: Any) -> list[list[dict[str, list[int]]]]:
-        return [[{"ids": rows[0][:1]}]]
+        return [[{"ids": row[:1]}] for row in rows]
 
 
 @pytest.mark.parametrize("wrong", ["float32", "int8"])

@@ -76,10 +76,21 @@ def _proof(core: ModuleType, model: Path, compute_type: str) -> dict[str, Any]:
 def _answers(
     core: ModuleType, model: Path, rows: list[_Row], compute_type: str, decoding: str
 ) -> list[list[int]]:
-    """Answer each row alone."""
+    """Answer the rows: in a loop together, in calls each alone.
+
+    A row of a loop does not depend on the others, and a step for all reads the weights once. In a
+    call, another row may change the last bits.
+    """
     parameters = {"compute_type": compute_type, "decoding": decoding, "proof": "off"}
     translator = core.Translator(str(model), parameters)
-    return [translator.translate([row], [prefix], _GREEDY)[0][0]["ids"] for row, prefix in rows]
+    groups = [rows] if decoding == "loop" else [[row] for row in rows]
+    return [
+        hypotheses[0]["ids"]
+        for group in groups
+        for hypotheses in translator.translate(
+            [row for row, _ in group], [prefix for _, prefix in group], _GREEDY
+        )
+    ]
 
 
 def _equal(some: list[list[int]], others: list[list[int]]) -> int:
