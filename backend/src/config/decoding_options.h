@@ -14,7 +14,7 @@ using TokenSequence = std::vector<Token>;
 
 // How rows are decoded: plain values, CTranslate2's names and defaults, equal when every value is
 // equal (rows with equal options share a call). Ranges and documentation: the table in
-// parameter_table.cc; what may not be combined: validate.h; what needs the vocabulary: the engine.
+// parameter_table.cc; refused combinations: validate.h; checks of the vocabulary: the engine.
 struct DecodingOptions {
   std::int64_t beam_size = 2;             // hypotheses kept per row and step; 1 = greedy search
   float patience = 1;                     // factor: ends at beam_size * patience hypotheses

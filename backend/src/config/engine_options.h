@@ -36,7 +36,7 @@ struct EngineOptions {
   std::int64_t max_beam_size = 32;            // largest beam_size of config and requests
   std::int64_t max_num_hypotheses = 32;       // largest num_hypotheses of config and requests
   std::int64_t decoding_length_limit = 4096;  // tokens; largest length limit of any row
-  // Of alignments; none: as the model names them, or all heads of the layer.
+  // Of alignments; nullopt: those that the model names, or all heads of the layer.
   std::optional<std::int64_t> alignment_layer;
   std::vector<std::int64_t> alignment_heads;
   // Of models that take text.

@@ -65,7 +65,7 @@ std::vector<std::string> ParseVocabulary(std::string_view json, const std::strin
     return nlohmann::json::parse(json).get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kInvalidArgument,
-                file + " is no JSON array of strings: " + Quote(error.what(), 200));
+                file + " is not a JSON array of strings: " + Quote(error.what(), 200));
   }
 }
 

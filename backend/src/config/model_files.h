@@ -19,14 +19,14 @@ struct ModelFileConfig {
   bool add_source_eos = false;
   // The token every target starts with; none: the first id of the target prefix takes its place.
   std::optional<std::string> decoder_start_token = "<s>";
-  std::optional<float> layer_norm_epsilon;  // of all norms; none: what each kind has by default
+  std::optional<float> layer_norm_epsilon;  // of all norms; nullopt: each kind's default
 };
 
 // Throws Error(kInvalidArgument) for text that is no JSON object or has a member of another type.
 ModelFileConfig ParseModelFileConfig(std::string_view json);
 
 // The tokens of a vocabulary file of such a directory. Throws Error(kInvalidArgument), with the
-// name of the file, for text that is no JSON array of strings.
+// name of the file, for text that is not a JSON array of strings.
 std::vector<std::string> ParseVocabulary(std::string_view json, const std::string& file);
 
 // The files that the manifest of a prepared model (ct2_model.json) lists: SHA-256 in hexadecimal by
@@ -34,7 +34,7 @@ std::vector<std::string> ParseVocabulary(std::string_view json, const std::strin
 std::map<std::string, std::string> ParseManifestFiles(std::string_view json);
 
 // Of the same text, the ids of its proofs (engine/loop/proof.h), each with the reason where decode
-// loops were refused, else with an empty text; none where it cannot be read.
+// loops were refused, else with an empty text; nullopt if it cannot be read.
 std::map<std::string, std::string> ParseManifestProofs(std::string_view json);
 
 // For the log: "facebook/nllb-200-distilled-600M, commit 1234abcd, int8", as the manifest of a

@@ -290,7 +290,7 @@ std::vector<Parameter> ModelParameters() {
        "../other_model/{version}/model"},
       {"verify_files", &E::verify_files, kModel, kNone,
        "At load, compare the files of a prepared model with the SHA-256 in its ct2_model.json; one "
-       "that is missing or has other bytes fails the load.",
+       "that is missing or has changed fails the load.",
        "true"},
       {"pad_id", &E::pad_id, kModel, kIds,
        "Id that pads output rows and is stripped from the end of input rows.", "1"},

@@ -54,7 +54,7 @@ struct Alias {
 };
 const std::vector<Alias>& Aliases();
 
-// The parameter's name for any name that it has; the name itself where it is unknown.
+// The parameter's own name for one of its aliases; an unknown name is returned unchanged.
 std::string_view CanonicalName(std::string_view name);
 
 // Refuses a parameter that is given under two of its names: nothing says which one counts.

@@ -6,7 +6,7 @@
 
 namespace ct2triton {
 
-// Refuses what is wrong whatever the model: combinations that CTranslate2 would refuse, or that
+// Refuses what is wrong for every model: combinations that CTranslate2 would refuse, or that
 // would end its process, and values above the operator's limits (max_beam_size, ...).
 // Call it on the options that are to run, after all parameters are set.
 // Throws Error(kInvalidArgument).

@@ -75,7 +75,7 @@ struct MetricSpec {
   // How a dashboard shows it: "rows", "tokens", "seconds", "bytes", ...
   const char* unit;
   const char* help;
-  // Beside model and version; null: none. Its values are these, or else the model's own.
+  // A label besides model and version; null: none. Its values are these, or else the model's own.
   const char* label = nullptr;
   std::vector<const char*> label_values = {};
 

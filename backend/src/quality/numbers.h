@@ -10,7 +10,7 @@
 
 namespace ct2triton {
 
-// A number that stands in digits.
+// A number written in digits.
 struct Number {
   std::vector<std::string> parts = {};  // how it may be read otherwise: "10 000", "3.5 million"
   bool scaled = false;                  // a word or sign such as "million" follows
@@ -27,7 +27,7 @@ struct Numbers {
 
 Numbers FindNumbers(std::string_view text);
 
-// Whether a number of one text stands in another.
+// Whether a number of one text occurs in another.
 bool Stands(const std::string& digits, const Number& number, const Numbers& there);
 
 }  // namespace ct2triton

@@ -26,7 +26,7 @@ struct QualityStatistics {
   };
 
   int64_t least_number = 13;                  // smaller ones may be written as words
-  std::map<std::string, Language> languages;  // by code; "": of a model that names none
+  std::map<std::string, Language> languages;  // by code; "" if the model names no languages
 };
 
 // Throws Error(kInvalidArgument) with the key, the value and what is allowed.

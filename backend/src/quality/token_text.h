@@ -7,7 +7,7 @@
 
 namespace ct2triton {
 
-// About the text that tokens stand for, where no tokenizer is at hand: pieces of SentencePiece,
+// The approximate text of tokens without a tokenizer: pieces of SentencePiece,
 // or words with the joiners of subword-nmt (@@) or OpenNMT's tokenizer. Tokens such as </s> and
 // __de__ are left out.
 std::string TokenText(const std::vector<std::string_view>& tokens);

@@ -29,9 +29,9 @@ const char* FlagName(Flag flag);
 // it could not be computed.
 class Verdict {
  public:
-  // On what needed no translation: no doubt at all.
+  // For a text that needed no translation: no doubt.
   static Verdict Clear();
-  // Of what is not finite, the largest doubt there is.
+  // A number that is not finite becomes the largest doubt.
   void Set(Flag flag, double doubt);
   // Takes the larger doubts of both: the verdict on a text, from those on its sentences.
   void Join(const Verdict& other);

@@ -12,7 +12,7 @@ namespace ct2triton {
 // What must be equal for rows to share a call: what a call has one value of, and what changes a
 // row's answer beside others. What is resolved per row is not in it.
 struct CallKey {
-  // Options that the call has one value of; the others stand at their defaults.
+  // Options that a call has one value of; the others have their defaults.
   std::shared_ptr<const DecodingOptions> options;
   size_t list = 0;             // number of the vocabulary list that restricts the candidates
   int64_t source_tokens = 0;   // 0: padding changes no answer

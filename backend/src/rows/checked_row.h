@@ -27,16 +27,16 @@ struct CheckedRow {
   bool mapped = false;       // the candidates are those of the vocabulary map
   std::shared_ptr<const SearchOptions> search;
   std::shared_ptr<const DecodingOptions> options;  // those of `search`
-  // Chosen by the operator, for decode loops; null: the model's own, or the row asks for none.
+  // Chosen by the operator, for decode loops; null: the model's own, or no alignments.
   std::shared_ptr<const AlignmentHeads> alignment;
 
   // For planning calls:
   CallKey key;
   int64_t copies = 1;         // of the row that the search keeps at the same time
-  int64_t search_tokens = 0;  // that the search may come to keep in memory
+  int64_t search_tokens = 0;  // that the search may keep in memory at most
   bool may_overrun = false;   // may run beyond its limit beside rows of larger limits
   bool repeatable = true;     // equal rows have equal answers: one run serves them all
-  bool only_in_loop = false;  // has what calls do not take: a seed, a bias, heads of attention
+  bool only_in_loop = false;  // it has options that calls lack: a seed, a bias, attention heads
   bool in_loop = false;       // runs in a decode loop, not in a call
   // Of keys and values, in a loop: its own tokens', and its source's, which equal sources share.
   size_t cache_bytes = 0;

@@ -19,14 +19,14 @@ enum class FinishReason {
 
 constexpr size_t kFinishReasons = 4;
 
-// The word that goes on the wire: "stop", "length", "empty", "cut".
+// The word in responses: "stop", "length", "empty", "cut".
 const char* FinishReasonName(FinishReason reason);
 
 struct Hypothesis {
   Ids ids;  // the target prefix included, as CTranslate2 returns it
   float score = 0;
   FinishReason finish = FinishReason::kStop;
-  // Of each id, where in the source it comes from; -1 of forced ids, and where that is not known.
+  // For each id the aligned source position; -1 for forced ids, and where it is unknown.
   // None unless the row asks for it.
   Ids alignments = {};
 };

@@ -20,7 +20,7 @@ namespace ct2triton {
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  // A row has left its run, or had nothing to translate. Before it is answered.
+  // A row has left its run, or had nothing to translate. Called before it is answered.
   virtual void RowLeft(const RowReport& report) noexcept;
   virtual void RunDone(const RunReport& report) noexcept = 0;
 };

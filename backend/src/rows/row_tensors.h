@@ -14,7 +14,7 @@
 
 namespace ct2triton {
 
-// An integer tensor of a request, in row-major order, where it lies.
+// A view of an integer tensor of a request, in row-major order.
 struct IdTensor {
   std::vector<int64_t> shape;
   IdView values;
@@ -36,7 +36,8 @@ struct RequestTensors {
 //
 // Lengths win over padding. Without lengths, trailing `pad_id`s are stripped where a request has
 // several rows, since only then can they be padding.
-// Throws Error(kInvalidArgument) for a wrong rank, row counts that differ and lengths that lie.
+// Throws Error(kInvalidArgument) for a wrong rank, different row counts and lengths that do not
+// fit.
 std::vector<RowInput> SplitRows(const RequestTensors& tensors, std::optional<int64_t> pad_id);
 
 // One output tensor, ready to be written in the type that the model's config declares.

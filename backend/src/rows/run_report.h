@@ -20,7 +20,7 @@ struct RunTimes {
   uint64_t encoded_ns = 0;  // its source was encoded; 0: it ran in a call
 };
 
-// The times of what took none: all are now.
+// The times of a run that took no time: all are now.
 RunTimes NoTime() noexcept;
 
 // What a run, a call or an admission, did for the rows of one observer. Statistics and metrics are

@@ -52,7 +52,7 @@ void VerifyRecord(const fs::path& record, bool with_versions) {
     if (name == "config.pbtxt" || (!with_versions && IsOfVersion(name))) continue;
     const fs::path path = record.parent_path() / name;
     if (HashOf(path) != digest) {
-      Refuse(path.string() + " has other bytes than ct2_model.json says (SHA-256)");
+      Refuse(path.string() + " has changed: its SHA-256 is not that in ct2_model.json");
     }
   }
 }

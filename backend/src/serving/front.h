@@ -38,10 +38,10 @@ inline Verdict AnswerEncoder::Judge(size_t, const RowResult&) const { return Ver
 inline void AnswerEncoder::Know(std::vector<Verdict>) {}
 
 // Sends an answer in parts while its rows run; Encode writes the last one. Its request outlives it.
-// Rows are reported by several threads; what it throws ends the request.
+// Several threads report rows. An exception ends the request.
 class AnswerStream : public AnswerEncoder {
  public:
-  // Before the first row: sends what needs none.
+  // Sends what needs no row. Called before the first row.
   virtual void Begin() = 0;
   // See RowListener.
   virtual void RowGrew(size_t row, int64_t id) = 0;
@@ -68,7 +68,7 @@ class RequestReader {
   // Reads on; false while there is more to read. Throws Error(kInvalidArgument) for what the client
   // can mend.
   virtual bool Read() = 0;
-  // About what the rows take that were read so far.
+  // Approximate memory of the rows read so far.
   virtual size_t bytes() const = 0;
   // What was read, once all is.
   virtual DecodedRequest Take() = 0;

@@ -37,7 +37,7 @@ class IdsAnswer : public AnswerEncoder {
   const int64_t pad_id_;
   const std::shared_ptr<const IdsVerdicts> verdicts_;
   ModelMetrics* const metrics_;
-  std::vector<Verdict> known_;  // on all rows, or none
+  std::vector<Verdict> known_;  // one for each row, or empty
 };
 
 }  // namespace ct2triton

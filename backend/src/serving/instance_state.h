@@ -32,7 +32,7 @@ class InstanceState : public RunObserver {
   ~InstanceState() override;
 
   // Takes over the requests and returns, but blocks while as many requests wait for the queue as
-  // rows may wait in it: Triton keeps what comes then. Where tenants have names, requests are
+  // rows may wait in it: Triton queues further requests. Where tenants have names, requests are
   // refused instead, so that no tenant waits for another one in Triton's queue. Throws only
   // before the first request is taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);

@@ -34,7 +34,7 @@ namespace ct2triton {
 
 class PendingRequest;
 
-// About what the rows take of requests of a kind.
+// Approximate memory of the rows of one kind of requests.
 struct RowBytes {
   Counter whole = std::make_shared<Count>();      // that are read and not all handed over
   Counter half_read = std::make_shared<Count>();  // so far
@@ -117,7 +117,7 @@ class PendingRequest : public RowListener,
   template <class Event>
   void StreamNow(const Event& event) noexcept;
   void Fail(const Error& error) noexcept;
-  // Ends what has no answer yet. False where all of it has one.
+  // Ends the rows that have no answer yet. False if all have one.
   bool End(const Error& error, bool superseded) noexcept;
   void SetTimeout(uint64_t timeout_us);
   void RequireTime() const;

@@ -21,7 +21,7 @@ class RowSource {
   virtual bool IsLarge() const noexcept = 0;
   // Of the tenant whose request it is: handed over, and not answered.
   virtual size_t TenantRows() const noexcept = 0;
-  // Hands at most so many rows over. A request that has failed has none left.
+  // Hands over at most this many rows. A failed request has none left.
   virtual Handed HandOver(size_t most) noexcept = 0;
   // Whether its rows are not needed any more.
   virtual bool Cancelled() const noexcept = 0;
@@ -37,7 +37,7 @@ class RowFeeder {
  public:
   using Source = std::shared_ptr<RowSource>;
 
-  // `translator` outlives it. Throws Error where no thread can be had.
+  // `translator` outlives it. Throws Error if no thread can be started.
   explicit RowFeeder(Translator* translator);
   ~RowFeeder();  // every source has left it
   RowFeeder(const RowFeeder&) = delete;
@@ -56,7 +56,7 @@ class RowFeeder {
   void Add(Source source);
   // While there are places. Called, and returns, with the lock.
   void Distribute(std::unique_lock<std::mutex>* lock) noexcept;
-  // The next source stands first in its list.
+  // The next source is the first of its list.
   Sources* NextToServe(size_t* places) noexcept;
   void DropCancelled(std::unique_lock<std::mutex>* lock) noexcept;
   void Run();

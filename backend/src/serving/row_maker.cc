@@ -84,7 +84,7 @@ void RowMaker::CheckText(const char* input, std::string_view text) const {
                input);
   }
   if (const auto offset = InvalidUtf8(text)) {
-    RefuseText("it is no UTF-8 text: the byte at offset " + std::to_string(*offset) +
+    RefuseText("it is not UTF-8: the byte at offset " + std::to_string(*offset) +
                    " belongs to no character",
                input);
   }

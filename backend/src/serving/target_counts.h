@@ -37,7 +37,7 @@ class TargetCounts {
   const uint64_t version_;
   const TargetIds& ids_;
   std::mutex mutex_;
-  std::map<std::string, Counts> counts_;  // of the languages that were asked for
+  std::map<std::string, Counts> counts_;  // by language, of those requested so far
 };
 
 }  // namespace ct2triton

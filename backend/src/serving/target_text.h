@@ -54,7 +54,7 @@ class TargetText {
   void Add(const RowResult& result, const Verdict* known = nullptr);
   // So far: up to where the answer of the next row begins.
   const Translation& so_far() const { return done_; }
-  // The whole translation; nothing may be asked of this object afterwards.
+  // The whole translation. The object cannot be used afterwards.
   Translation Take() { return std::move(done_); }
   // How the answer of the next row will begin, if it begins with these ids.
   std::string Settled(const std::vector<int>& ids) const;

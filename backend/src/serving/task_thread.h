@@ -15,7 +15,7 @@ class TaskThread {
  public:
   using Task = std::function<void()>;  // throws nothing
 
-  // Throws Error where no thread can be had.
+  // Throws Error if no thread can be started.
   TaskThread();
   // Runs the tasks that are left.
   ~TaskThread();

@@ -52,12 +52,12 @@ class Tenant {
 // The tenants of an instance, as long as one of their requests is there.
 class Tenants {
  public:
-  // A request has come.
+  // Counts a new request.
   std::shared_ptr<Tenant> Enter(const std::string& name, const std::shared_ptr<Refusable>& request);
   // Its rows are all handed over, or it has ended. May be called again.
   void Leave(Tenant* tenant, const Refusable& request) noexcept;
 
-  // Refuses the newest request of the tenant that has the most of them. False where none is left.
+  // Refuses the newest request of the tenant that has the most. False if no request is left.
   bool RefuseOne() noexcept;
   // Of `waiting` rows, those that run before a further one of this tenant, if all share equally.
   size_t RowsBefore(const Tenant& tenant, size_t waiting) const noexcept;

@@ -55,7 +55,7 @@ class TextStream : public AnswerStream {
   const AnswerContent content_;
   const TextPlan plan_;
 
-  std::mutex mutex_;  // of all below, and of what is sent
+  std::mutex mutex_;  // guards all members below, and sending
   std::deque<Target> targets_;
   std::vector<GrowingRow> rows_;
   int64_t parts_ = 0;       // sent so far

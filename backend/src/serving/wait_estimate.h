@@ -13,7 +13,7 @@ class WaitEstimate {
   // A row that came into the queue at `queued_ns` has been finished. `waiting`: those that no
   // worker has taken.
   void Count(size_t waiting, uint64_t queued_ns) noexcept;
-  // For a row with so many before it; 0 while too little is known.
+  // For a row with `waiting` rows before it; 0 while too little is known.
   uint64_t Of_ns(size_t waiting) const noexcept;
 
  private:

@@ -25,7 +25,7 @@ class AddedTokens {
  public:
   static constexpr int kText = -1;
 
-  // A part of a text: a token, or what is between two.
+  // A part of a text: an added token, or the text between two of them.
   struct Part {
     std::string_view text;
     int id = kText;

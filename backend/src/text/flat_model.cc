@@ -125,7 +125,7 @@ std::string Packed(const lite::ModelProtoT& model) {
 void AddShortcuts(const PieceList& list, lite::ModelProtoT* model) {
   auto content = std::make_shared<std::string>(Packed(*model));
   const lite::SentencePieceLiteProcessor processor(content);
-  if (processor.status() != lite::StatusCode::kOk) Refuse("SentencePiece Lite does not read it");
+  if (processor.status() != lite::StatusCode::kOk) Refuse("SentencePiece Lite cannot read it");
   std::vector<uint8_t> is_whole(list.pieces.size(), 0);
   bool all = true;
   bool any = false;

@@ -39,7 +39,7 @@ PieceModel::PieceModel(const std::filesystem::path& file, Spaces spaces) {
     processor_ = std::make_unique<const lite::SentencePieceLiteProcessor>(
         std::make_shared<std::string>(FlatModel(list)));
     if (processor_->status() != lite::StatusCode::kOk) {
-      throw Error(ErrorCode::kInvalidArgument, "SentencePiece Lite does not read it");
+      throw Error(ErrorCode::kInvalidArgument, "SentencePiece Lite cannot read it");
     }
     for (const PieceList::Piece& piece : list.pieces) types_.push_back(piece.type);
     unk_surface_ = list.unk_surface;

@@ -19,7 +19,7 @@ namespace ct2triton {
 // the same files. Const: shared by all threads.
 class Pieces {
  public:
-  // Reads the tokenizer files that lie beside languages.json. `split` is the side whose texts are
+  // Reads the tokenizer files in the folder of languages.json. `split` is the side whose texts are
   // split: OPUS-MT has a SentencePiece model for each. Throws Error.
   static std::unique_ptr<const Pieces> Read(const std::filesystem::path& folder,
                                             const TokenRules& rules, Side split = Side::kSource);
@@ -50,7 +50,7 @@ class Pieces {
  private:
   friend class PiecesReader;
 
-  // What an id stands for in a text.
+  // The text of an id.
   struct Surface {
     enum class Kind : char { kNone, kText, kByte };
     Kind kind = Kind::kNone;

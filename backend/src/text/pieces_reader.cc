@@ -51,7 +51,7 @@ const Family& FamilyOf(const TokenRules& rules, const std::filesystem::path& fol
   }
   throw Error(ErrorCode::kInvalidArgument,
               Quote((folder / "languages.json").string(), 200) + " names the family " +
-                  Quote(rules.family) + ", which is none of " + known +
+                  Quote(rules.family) + ", which is not one of " + known +
                   "; correct it, or prepare the model again with this version of ct2-prepare");
 }
 

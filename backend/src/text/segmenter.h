@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts a text into what is translated in one piece, and says how the pieces join again.
+// Cuts a text into segments that are translated separately, and joins their translations.
 #pragma once
 
 #include <functional>

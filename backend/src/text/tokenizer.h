@@ -12,7 +12,7 @@
 
 namespace ct2triton {
 
-// Ids that stand around those of a text's pieces in a row of INPUT_IDS.
+// Ids before and after those of a text's pieces in a row of INPUT_IDS.
 struct Frame {
   std::vector<int> before;
   std::vector<int> after;
@@ -31,7 +31,7 @@ struct Frame {
 class Tokenizer {
  public:
   // Reads a folder with the files of a prepared model's tokenizer/: languages.json and what lies
-  // beside it. Throws Error; kUnsupported where such a tokenizer cannot be had in C++.
+  // beside it. Throws Error; kUnsupported for a tokenizer that C++ does not implement.
   static std::shared_ptr<const Tokenizer> Load(const std::filesystem::path& folder);
 
   // The model's code for what a user wrote ("de", "de-DE", "deu_Latn"); empty where nothing was
@@ -45,12 +45,12 @@ class Tokenizer {
   // the text is no UTF-8 (with the offset of the byte), or a language is none of the model's.
   std::vector<int> Source(std::string_view text, std::string_view source_language,
                           std::string_view target_language) const;
-  // The same in its two parts: what depends on the text, and on the languages.
+  // The two parts of Source: what depends on the text, and what on the languages.
   std::vector<int> PiecesOf(std::string_view text) const;
   // Pieces of a translation, or of a part of one, as a row of OUTPUT_IDS has them.
   std::vector<int> TargetPiecesOf(std::string_view text) const;
   Frame FrameOf(std::string_view source_language, std::string_view target_language) const;
-  // How many bytes of the beginning of a text are so many pieces, about; all of it if it has no
+  // About how many bytes of the beginning of a text make this many pieces; all of it if it has no
   // more of them.
   size_t Fitting(std::string_view text, size_t most_pieces) const;
   // TARGET_PREFIX; empty where the model takes none.
@@ -65,7 +65,7 @@ class Tokenizer {
   // Text of a row of OUTPUT_IDS; special tokens, and with them the prefix's, have none. `places`:
   // gets where the text of each id is in it; its spaces count.
   std::string Text(const int* ids, size_t count, std::vector<Span>* places = nullptr) const;
-  // The same of a row that may go on: what its text will begin with, in whole characters.
+  // The stable beginning of the text of an unfinished row of OUTPUT_IDS, in whole characters.
   std::string SettledText(const int* ids, size_t count) const;
 
  private:

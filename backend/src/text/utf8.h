@@ -12,7 +12,7 @@ namespace ct2triton {
 // U+10FFFF).
 size_t Utf8Character(std::string_view text);
 
-// Offset of the first byte that belongs to no character; none where the text is UTF-8.
+// Offset of the first byte that belongs to no character; nullopt for valid UTF-8.
 std::optional<size_t> InvalidUtf8(std::string_view text);
 
 // The text without white space at both ends, as Python's str.strip() has it.

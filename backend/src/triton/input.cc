@@ -28,7 +28,7 @@ Buffer ReadBuffer(const Input& input, uint32_t index) {
                                          &memory_type, &memory_type_id),
                "reading an input");
   if (memory_type == TRITONSERVER_MEMORY_GPU) {
-    Refuse(input.name + " lies in GPU memory; send it from CPU memory");
+    Refuse(input.name + " is in GPU memory; send it from CPU memory");
   }
   return buffer;
 }

@@ -25,12 +25,12 @@ struct Input {
 
 Input DescribeInput(TRITONBACKEND_Input* handle);
 
-// The ids of an input where they lie: valid for as long as the request is ours. They are joined
-// where they came in several buffers.
+// A view of the ids of an input, valid until the request is released. They are joined
+// if they are in several buffers.
 // Throws Error(kInvalidArgument): a type that is no integer, memory that the CPU cannot read.
 IdTensor ReadIds(const Input& input);
 
-// Of all inputs of a request, as they came.
+// The bytes of all inputs of a request.
 uint64_t InputBytes(const RequestHandle& request);
 
 // A tensor of strings, in row-major order.
@@ -43,8 +43,8 @@ struct StringTensor {
 // Whether any value of a tensor of BOOL is true. Throws Error(kInvalidArgument): another type.
 bool ReadFlag(const Input& input);
 
-// Takes no more memory than a small multiple of what came. Throws Error(kInvalidArgument): a type
-// that is not BYTES, lengths that lie.
+// Takes at most a small multiple of the input's memory. Throws Error(kInvalidArgument): a type
+// that is not BYTES, or lengths that do not fit.
 StringTensor ReadStrings(const Input& input);
 
 }  // namespace ct2triton
