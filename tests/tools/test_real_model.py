@@ -55,7 +55,8 @@ def test_a_checkpoint_of_the_hub_becomes_a_page_of_results(tmp_path: Path) -> No
 
 @pytest.mark.server
 def test_a_checkpoint_of_a_released_models_sizes_becomes_a_page(tmp_path: Path) -> None:
-    options = ["--from", "eng_Latn", "--to", "deu_Latn", "--minutes", "0.03"]
+    (tmp_path / "text").write_text(TEXT)
+    options = ["--from", "eng_Latn", "--to", "deu_Latn", "--text", "text", "--minutes", "0.03"]
     options += ["--contender", "ct2-triton-int8", "--scenario", "single:1"]
     script = ROOT / "benchmarks/real_model_shape.py"
     command = [sys.executable, script, "transformer-base", *options]
@@ -66,8 +67,7 @@ def test_a_checkpoint_of_a_released_models_sizes_becomes_a_page(tmp_path: Path) 
     assert "# random/transformer-base\n" in page
     assert "| ct2-triton-int8 | 1 |" in page
     translation = (tmp_path / "real-model" / "translation.deu_Latn.txt").read_text()
-    source = (ROOT / "python/ct2_triton/bench/sentences.txt").read_text()
-    assert len(translation.splitlines()) == len(source.splitlines())
+    assert len(translation.splitlines()) == len(TEXT.splitlines())
 
 
 def test_a_reference_of_another_length_is_refused_before_a_download(tmp_path: Path) -> None:
