@@ -58,7 +58,7 @@ def _write(name: str, text: str) -> Callable[[Path], None]:
         (_truncate("model.bin"), "invalid_argument", "ends too early"),
         (_write("model.bin", ""), "invalid_argument", "it has 0 bytes and ends too early"),
         (_write("model.bin", "no model at all"), "unsupported", "its binary version is"),
-        (_truncate("shared_vocabulary.json"), "invalid_argument", "no JSON array of strings"),
+        (_truncate("shared_vocabulary.json"), "invalid_argument", "not a JSON array of strings"),
         (_remove("config.json"), "invalid_argument", "convert it again"),
         (_truncate("config.json"), "invalid_argument", "config.json"),
         (_write("config.json", '{"eos_token": 5}'), "invalid_argument", "config.json"),

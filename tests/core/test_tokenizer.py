@@ -283,9 +283,14 @@ def _cut(name: str) -> Callable[[Path], Any]:
         ("nllb", _with("languages.json", b"["), "invalid_argument", "prepare the model again"),
         ("m2m100", _with("vocab.json", b"[1]"), "invalid_argument", "vocabulary"),
         ("nllb", _with("sentencepiece.bpe.model", b""), "invalid_argument", "no pieces"),
-        ("nllb", _with("sentencepiece.bpe.model", b"\xff" * 99), "invalid_argument", "no Sentence"),
+        (
+            "nllb",
+            _with("sentencepiece.bpe.model", b"\xff" * 99),
+            "invalid_argument",
+            "not a SentencePiece model",
+        ),
         ("mbart50", _cut("sentencepiece.bpe.model"), "invalid_argument", "too early"),
-        ("nllb", _of_family("nlb"), "invalid_argument", 'the family "nlb".* none of nllb, m2m100'),
+        ("nllb", _of_family("nlb"), "invalid_argument", 'family "nlb".* not one of nllb, m2m100'),
         ("t5", _of_family(""), "invalid_argument", 'languages.json" names the family ""'),
         ("nllb", _named, "invalid_argument", "1 entries, and none for the unknown token 5"),
         (
