@@ -9,9 +9,10 @@ namespace {
 constexpr size_t kMostHeld = 4;     // sequences that are worth waiting for
 constexpr size_t kRowsPerHeld = 6;  // running rows for each of them
 constexpr size_t kMostStepsHeld = 3;
-constexpr size_t kPartForNarrow = 4;  // one in so many rows of a step
+constexpr size_t kPartForNarrow = 4;  // 1 / part of a step's sequences that is kept for narrow rows
 
-// A few searches of many beams are no reason to wait: their steps are long.
+// Sequences worth holding rows back for. It counts rows, because a few searches of many beams are
+// no reason to wait: their steps are long.
 size_t WorthHolding(const LoopState& state) {
   return std::min(kMostHeld, state.rows / kRowsPerHeld);
 }

@@ -7,12 +7,12 @@
 
 namespace ct2triton {
 
-// Sequences are those of a step: of each row, as many as its search has.
+// Sequences are those of a step: each row has as many as its search.
 struct LoopState {
   size_t rows = 0;              // in this loop
   size_t sequences = 0;         // of these
-  size_t narrow_sequences = 0;  // of rows that have one
-  size_t all_sequences = 0;     // in all loops of the model
+  size_t narrow_sequences = 0;  // of narrow rows: those with one sequence
+  size_t all_sequences = 0;     // of all loops of the model
   size_t waiting_sequences = 0;
   size_t lanes = 1;       // loops among which the rows are divided
   size_t steps_held = 0;  // steps for which waiting rows were held back

@@ -49,7 +49,7 @@ bool AdmissionRoom::HasMemory(const OfferedRow& row) const {
 }
 
 // Narrow rows leave the memory that the first waiting row needs once the wide ones have ended. A
-// row for which all of it is too little so waits until nothing runs.
+// row that needs more than all of it waits until nothing runs.
 bool AdmissionRoom::MayGoPast(const OfferedRow& row) const {
   const size_t narrow = cache_.in_use - std::min(cache_.in_use, cache_.wide);
   return passes_left_ > 0 && HasTokens(row) && HasMemory(row) &&

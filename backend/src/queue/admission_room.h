@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of the waiting rows fit into a loop, offered one by one in their order. Pure.
+// Chooses the waiting rows that fit into a loop. They are offered one by one, in order. Pure.
 //
 // A row is wide if its search has several sequences, else narrow. Wide rows may fill the steps of
 // all loops and their memory for as long as they run, so some of both is kept for narrow rows.
@@ -14,7 +14,7 @@ namespace ct2triton {
 struct CacheUse {
   size_t most = 0;
   size_t in_use = 0;
-  size_t wide = 0;  // of those: of wide rows
+  size_t wide = 0;  // of these, those of wide rows
 };
 
 struct AdmissionBounds {
@@ -22,7 +22,7 @@ struct AdmissionBounds {
   size_t tokens = 1;     // of sources to encode and prefixes; at least one row is taken
   CacheUse cache;
   size_t anyway = 0;         // rows that are taken even without memory
-  size_t narrow_rows = 0;    // that may overtake wide rows without room
+  size_t narrow_rows = 0;    // that may overtake wide rows that do not fit
   bool long_beside = false;  // rows of more tokens than a loop encodes are encoded elsewhere
 };
 
@@ -62,7 +62,7 @@ class AdmissionRoom {
   size_t sequences_ = 0;
   size_t tokens_ = 0;
   bool passing_ = false;
-  size_t passed_bytes_ = 0;  // of the first row that was passed over
+  size_t passed_bytes_ = 0;  // bytes of the first row that was passed over
 };
 
 }  // namespace ct2triton

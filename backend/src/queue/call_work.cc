@@ -52,7 +52,7 @@ void CallWork::RunAlone(std::vector<Job> jobs) noexcept {
   scheduler_->Wake(this);
 }
 
-// At most one job, which stays where there is no memory to take it.
+// Takes at most one job. Without memory, it stays in the queue.
 std::vector<Job> CallWork::TakeAlone() noexcept {
   std::vector<Job> taken;
   try {
@@ -70,7 +70,7 @@ std::vector<Job> CallWork::TakeAlone() noexcept {
 
 void CallWork::ModelFailed(const Error& error) noexcept {
   while (queue_.size() > 0) queue_.FailFirst(error);
-  while (alone_jobs_ > 0) {  // one by one: another deque would need memory
+  while (alone_jobs_ > 0) {  // one by one, because another deque would need memory
     std::unique_lock<std::mutex> lock(alone_mutex_);
     if (alone_.empty()) break;
     Job job = std::move(alone_.front());
@@ -102,11 +102,11 @@ void CallWork::Run(int task) noexcept {
   Lane& lane = lanes_[static_cast<size_t>(task)];
   try {
     const auto engine = EngineOf(&lane);
-    if (!engine) return model_->Fetch();  // it has just been removed
+    if (!engine) return model_->Fetch();  // the model has just been removed
     auto alone = TakeAlone();
     auto jobs = alone.empty() ? queue_.TakeCall(settings_.bounds, lane.lanes) : std::move(alone);
     RunCall(engine.get(), &queue_, std::move(jobs));
-  } catch (...) {  // no memory to choose rows: one row fewer waits
+  } catch (...) {  // no memory to choose rows: fails one row, so the queue gets shorter
     auto alone = TakeAlone();
     if (alone.empty()) return queue_.FailFirst(CurrentError());
     FailJob(&alone.front(), CurrentError());

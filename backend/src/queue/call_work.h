@@ -19,23 +19,23 @@ namespace ct2triton {
 struct WorkSettings {
   size_t inter_threads = 1;  // calls and loops side by side
   size_t intra_threads = 1;
-  uint64_t calls_idle_ns = 60'000'000'000;  // until CTranslate2's model leaves
+  uint64_t calls_idle_ns = 60'000'000'000;  // after them, CTranslate2's model is removed
   CallBounds bounds;
 
   bool operator==(const WorkSettings& other) const;
 };
 
 // Rows of one model that calls of CTranslate2 decode, as work for the machine's threads. They wait
-// until CTranslate2's model is there.
+// until CTranslate2's model is loaded.
 class CallWork : public Workload, private CallModel::Listener {
  public:
   // `owner`: key of the share of the machine that it uses.
   CallWork(std::shared_ptr<CallModel> model, const WorkSettings& settings,
            std::shared_ptr<Scheduler> scheduler, const void* owner);
-  ~CallWork() override;  // when every row is answered
+  ~CallWork() override;  // all rows must be answered
 
   RowQueue& queue() { return queue_; }
-  // Gives each of these jobs, which no queue has, a call of its own.
+  // Runs each of these jobs, which are in no queue, in a call of its own.
   void RunAlone(std::vector<Job> jobs) noexcept;
 
   int Next(size_t lanes, bool spare) const noexcept override;
@@ -47,13 +47,13 @@ class CallWork : public Workload, private CallModel::Listener {
 
  private:
   struct Lane {
-    std::shared_ptr<CallEngine> engine;  // on a GPU, where it is the thread's
+    std::shared_ptr<CallEngine> engine;  // on a GPU, where it belongs to the thread
     size_t lanes = 1;                    // among which the waiting rows are divided
   };
 
   void ModelCame() noexcept override { scheduler_->Wake(this); }
   void ModelFailed(const Error& error) noexcept override;
-  void ModelLeft() noexcept override {  // rows may have come meanwhile
+  void ModelLeft() noexcept override {  // rows may have arrived meanwhile
     if (waiting() > 0) model_->Fetch();
   }
   std::shared_ptr<CallEngine> EngineOf(Lane* lane);
@@ -66,10 +66,10 @@ class CallWork : public Workload, private CallModel::Listener {
   const std::shared_ptr<Scheduler> scheduler_;
   RowQueue queue_;
   std::mutex alone_mutex_;
-  std::deque<Job> alone_;  // before those of the queue
+  std::deque<Job> alone_;  // they run before those of the queue
   std::atomic<size_t> alone_jobs_{0};
   std::vector<Lane> lanes_;
-  std::vector<int> free_;  // of them; the last one is taken first. Under the scheduler's lock
+  std::vector<int> free_;  // free lanes; the last one is taken first. Under the scheduler's lock
 };
 
 }  // namespace ct2triton

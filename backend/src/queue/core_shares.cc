@@ -40,7 +40,7 @@ void CoreShares::Update(Work* work) noexcept {
   if (--work->model->active_works == 0) Leave(work->model);
 }
 
-// A workload that was idle has saved up no time, nor has the first one after a time when all were.
+// A workload gains no credit while it is idle, even if all were.
 void CoreShares::Activate(Work* work) noexcept {
   Model* const model = work->model;
   work->active = true;
@@ -75,7 +75,7 @@ CoreShares::Task CoreShares::Next() const noexcept {
   for (Model* model : in_order_) {
     for (Work& work : model->works) {
       const Task task = TaskOf(&work, /*spare=*/false);
-      if (task) return Fits(task) ? task : Task();  // what gets free is kept for it
+      if (task) return Fits(task) ? task : Task();  // cores that get free are kept for it
     }
   }
   for (Model* model : in_order_) {

@@ -17,24 +17,24 @@ class Workload {
   // All but Run are called under the scheduler's lock, take no lock, and are short.
 
   // The next task that may run now: its number, or -1 if there is none. `lanes`: how many may run
-  // side by side while other workloads want threads too. `spare`: the thread would be idle
-  // otherwise, so that one more may run.
+  // at the same time while other workloads want threads too. `spare`: one more may run, because the
+  // thread has nothing else to do.
   virtual int Next(size_t lanes, bool spare) const noexcept = 0;
-  // The task that Next gave starts.
+  // Starts the task that Next returned.
   virtual void Claim(int task, size_t lanes) noexcept = 0;
   // Runs the claimed task, on a thread of the scheduler, without its lock.
   virtual void Run(int task) noexcept = 0;
   virtual void Release(int task) noexcept = 0;
 
-  virtual bool Active() const noexcept = 0;  // rows wait or run
+  virtual bool Active() const noexcept = 0;  // whether rows wait or run
   // Cores that a task computes with.
   virtual size_t cores_per_task() const noexcept = 0;
 };
 
 // Chooses the workload that gets free cores: of the models with work, the one that has used the
 // least time (start-time fair queueing: Goyal, Vin and Cheng, 1996), and of its workloads the one
-// that has used the least. For work that needs more cores than are free, they are reserved. Pure:
-// knows no threads and no clock.
+// that has used the least. If that needs more cores than are free, they are reserved for it. Pure:
+// uses no threads and no clock.
 class CoreShares {
  private:
   struct Model;
@@ -42,7 +42,7 @@ class CoreShares {
     Workload* work;
     Model* model;
     uint64_t busy_ns = 0;
-    uint64_t used_ns = 0;  // times the cores; the least goes first
+    uint64_t used_ns = 0;  // time x cores; the least goes first
     bool active = false;
   };
 
@@ -60,18 +60,18 @@ class CoreShares {
 
   explicit CoreShares(size_t cores) : cores_(cores) {}
 
-  // Workloads of one `model` have the share of one.
+  // Workloads with the same `model` share one model's share.
   void Add(Workload* work, const void* model);
-  void Remove(Workload* work) noexcept;  // it is not active
-  // It may have become active, or ceased to be.
+  void Remove(Workload* work) noexcept;  // it must not be active
+  // Call when it may have become active or inactive.
   void Update(Workload* work) noexcept;
 
-  // None: nothing may start now.
+  // The task to start now; no task: none may start.
   Task Next() const noexcept;
   void Claim(const Task& task) noexcept;
   void Release(const Task& task, uint64_t run_ns) noexcept;
 
-  uint64_t BusyTime_ns(const Workload* work) const;  // spent on its tasks; 0 if it is not known
+  uint64_t BusyTime_ns(const Workload* work) const;  // spent on its tasks; 0 if it is unknown
 
  private:
   struct Model {
@@ -91,7 +91,7 @@ class CoreShares {
   const size_t cores_;
   std::list<Model> models_;
   std::unordered_map<const Workload*, Work*> works_;
-  std::vector<Model*> in_order_;  // those with active work, least used first; has room for all
+  std::vector<Model*> in_order_;  // those with active work, least used first; room for all
   size_t cores_in_use_ = 0;
   uint64_t most_used_ns_ = 0;  // by any model
 };

@@ -12,22 +12,22 @@
 
 namespace ct2triton {
 
-// A number that many threads change, and that threads can wait for to fall.
+// A number that many threads change. Threads can wait until it falls.
 class Count {
  public:
   size_t value() const noexcept { return value_; }
   void Add(size_t more) noexcept { value_ += more; }
   void Remove(size_t fewer) noexcept;
 
-  // Waits until the number is below `most`, Wake was called since wakes() gave `seen`, or
-  // the time is up; then this is false.
+  // Waits until the number is below `most`, or Wake was called after wakes() returned `seen`. False
+  // if the time is up first.
   bool WaitBelow(size_t most, uint64_t seen, std::chrono::milliseconds longest);
   uint64_t wakes() const noexcept { return wakes_; }
   void Wake() noexcept;
 
  private:
   std::atomic<size_t> value_{0};
-  std::atomic<size_t> waiting_{0};  // threads; while there are none, Remove takes no lock
+  std::atomic<size_t> waiting_{0};  // waiting threads; at 0, Remove takes no lock
   std::atomic<uint64_t> wakes_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -35,7 +35,7 @@ class Count {
 
 using Counter = std::shared_ptr<Count>;
 
-// Holds a counter so much higher for as long as it lives.
+// Raises a counter by `by` for its lifetime.
 class Counted {
  public:
   Counted() = default;

@@ -12,7 +12,7 @@ namespace ct2triton {
 GpuWorkers::GpuWorkers(std::shared_ptr<const CallModel> model, const Device& device,
                        const WorkSettings& settings)
     : model_(std::move(model)), device_(device), settings_(settings), queue_([this] {
-        { const std::lock_guard<std::mutex> lock(mutex_); }  // none is between looking and sleeping
+        { const std::lock_guard<std::mutex> lock(mutex_); }  // no thread is about to sleep
         work_.notify_all();
       }) {
   std::vector<std::promise<void>> started(settings_.inter_threads);
@@ -36,7 +36,7 @@ void GpuWorkers::StopWorkers() noexcept {
 }
 
 void GpuWorkers::Work(std::promise<void>* started) {
-  std::unique_ptr<ThreadScope> scope;  // goes last, on this thread
+  std::unique_ptr<ThreadScope> scope;  // destroyed last, on this thread
   std::unique_ptr<CallEngine> engine;
   try {
     scope = std::make_unique<ThreadScope>(device_, settings_.intra_threads);
@@ -50,7 +50,7 @@ void GpuWorkers::Work(std::promise<void>* started) {
     try {
       auto jobs = queue_.TakeCall(settings_.bounds, settings_.inter_threads);
       if (!jobs.empty()) RunCall(engine.get(), &queue_, std::move(jobs));
-    } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
+    } catch (...) {  // no memory to choose rows: fails one, so the queue gets shorter
       queue_.FailFirst(OutOfMemory());
     }
     if (queue_.size() == 0) scope->Idle();

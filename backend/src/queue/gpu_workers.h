@@ -14,14 +14,14 @@
 
 namespace ct2triton {
 
-// Threads of one model on a GPU. Each has an engine of its own, made, used and destroyed on it, as
-// CTranslate2's CUDA contexts ask for.
+// Threads of one model on a GPU. Each has an engine of its own, made, used and destroyed on that
+// thread, because CTranslate2's CUDA contexts require it.
 class GpuWorkers {
  public:
   // Throws Error when a worker cannot start.
   GpuWorkers(std::shared_ptr<const CallModel> model, const Device& device,
              const WorkSettings& settings);
-  ~GpuWorkers();  // answers every row that still waits, then ends the threads
+  ~GpuWorkers();  // answers all waiting rows, then ends the threads
 
   RowQueue& queue() { return queue_; }
 

@@ -16,19 +16,19 @@ namespace ct2triton {
 struct Job;
 struct TenantJobs;
 
-// The order of jobs in a queue: by turn, then by a number that no other job has.
+// The order of jobs in a queue: by position, then by a number that is unique to the job.
 using Place = std::pair<uint64_t, uint64_t>;
 
-// A request's row: reported under `position`, the row's place in that request.
+// A row of a request. `position`: of the row in the request.
 struct Waiter {
   std::shared_ptr<RowListener> listener;
   size_t position = 0;
-  Counted waiting;         // among the waiting rows of its model; empty once it runs
-  Counter decoding;        // the rows of its model that run
-  Counted runs;            // among these, once it does
-  uint64_t queued_ns = 0;  // when it came
+  Counted waiting;         // counts it as waiting in its model; empty once it runs
+  Counter decoding;        // running rows of its model
+  Counted runs;            // counts it in `decoding` once it runs
+  uint64_t queued_ns = 0;  // arrival time
 
-  // While it waits: its job, its place there, and the neighbours that have the same listener.
+  // While it waits: its job, its index there, and its neighbors in the list of the same listener.
   Job* job = nullptr;
   std::list<Waiter>::iterator self{};
   Waiter* previous = nullptr;
@@ -36,32 +36,32 @@ struct Waiter {
 };
 using Waiters = std::list<Waiter>;
 
-// A row to run and its waiters, several where rows were equal. Answered ones are taken out.
+// A row to run and its waiters: several if equal rows were joined. Answered waiters are removed.
 struct Job {
   CheckedRow row;
   Waiters waiters;
-  TenantJobs* tenant = nullptr;  // among whose jobs it waits
+  TenantJobs* tenant = nullptr;  // the tenant whose job it is
   size_t hash = 0;
   Place place{};
-  size_t grown = 0;   // ids of its answer that were reported; it may run again after a failure
-  Counted running{};  // among the rows that are run; set while it is
-  uint64_t first_token_ns = 0;  // when the first id was reported that was not forced
-  uint64_t last_token_ns = 0;   // the last one so far
-  uint64_t longest_gap_ns = 0;  // between two of them
+  size_t grown = 0;             // output IDs reported so far; it may run again after a failure
+  Counted running{};            // counts it as running; set while it runs
+  uint64_t first_token_ns = 0;  // when the first ID that was not forced was reported
+  uint64_t last_token_ns = 0;   // when the last ID so far was reported
+  uint64_t longest_gap_ns = 0;  // between two reported IDs
 };
 
-// All its waiters were cancelled.
+// Whether all its waiters were cancelled.
 bool IsCancelled(const Job& job) noexcept;
 
-// Takes the last waiter.
+// Removes and returns the last waiter.
 Waiter TakeWaiter(Job* job) noexcept;
 
-// Answers a job that is in no call.
+// Answers a job that does not run.
 void FailJob(Job* job, const Error& error) noexcept;
 // Answers waiters that were taken out of the queue.
 void FailWaiters(Waiters waiters, const Error& error) noexcept;
 
-// For rows that were cancelled before they ran, and while they ran.
+// For rows cancelled before they ran, and for rows cancelled while they ran.
 const Error& CancelledWhileWaiting() noexcept;
 const Error& CancelledWhileRunning() noexcept;
 

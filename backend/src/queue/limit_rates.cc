@@ -6,7 +6,7 @@
 namespace ct2triton {
 namespace {
 
-constexpr double kMostLimited = 0.2;  // above it, rows of different limits run apart
+constexpr double kMostLimited = 0.2;  // above it, rows of different limits run in separate calls
 constexpr double kForgetting = 0.02;  // the weight of the newest row
 constexpr size_t kMostKinds = 32;
 

@@ -9,20 +9,20 @@
 
 namespace ct2triton {
 
-// How often beam rows reached their limits lately, for each of the searches used last: they differ.
+// Rate at which beam rows reached their limits, per search, for recently used searches.
 class LimitRates {
  public:
   // Whether rows of different limits may share a call of this kind of search: a row that reaches a
-  // limit below the call's largest has run for nothing, and runs again.
+  // limit below the call's largest must run again.
   bool AllowOverrun(const CallKey& key) const;
   void Count(const CallKey& key, bool reached_limit);
 
  private:
   struct Rate {
     CallKey key;
-    double reached = 0;  // share of the rows, the newest weigh most
+    double reached = 0;  // share of the rows, exponentially weighted towards the newest
   };
-  std::list<Rate> rates_;  // used last stands first
+  std::list<Rate> rates_;  // most recently used first
 };
 
 }  // namespace ct2triton

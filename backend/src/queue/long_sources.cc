@@ -74,8 +74,8 @@ void LongSources::Claim(int /*task*/, size_t /*lanes*/) noexcept {
   ++running_;
 }
 
-// A source was claimed, so one waits. Nothing where its clients have gone. The row is a copy, since
-// others may join the source.
+// One source waits for the claimed task. Returns nothing if all its clients have gone, else a copy
+// of the row, because other rows may join the source meanwhile.
 std::optional<CheckedRow> LongSources::Start(Sources::iterator* source) {
   const std::lock_guard<std::mutex> lock(mutex_);
   *source = std::find_if(sources_.begin(), sources_.end(),
@@ -92,7 +92,7 @@ void LongSources::Run(int /*task*/) noexcept {
   std::shared_ptr<const void> encoding;
   try {
     if (const auto row = Start(&source)) encoding = model_->Encode(*row, &counters);
-  } catch (...) {  // the loop that takes the rows tries it again, and answers them
+  } catch (...) {  // the loop that takes the rows encodes again, and answers them
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);

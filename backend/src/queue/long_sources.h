@@ -17,29 +17,28 @@
 namespace ct2triton {
 
 // Encodes long sources beside the loops, because all rows of a loop wait while it encodes one.
-// Loops then take the rows with their encodings. Equal sources are
-// encoded once. Threads may use it at once.
+// Loops then take the rows with their encodings. Equal sources are encoded once. Thread-safe.
 class LongSources : public Workload {
  public:
   // `ready`: called without a lock when rows can be taken. `owner`: see LoopWork.
   LongSources(std::shared_ptr<const LoopModel> model, std::shared_ptr<Scheduler> scheduler,
               std::function<void()> ready, const void* owner);
-  ~LongSources() override;  // no row may be left
+  ~LongSources() override;  // all rows must have been taken
 
-  bool Add(Job* job) noexcept;  // false where memory is exhausted: the caller keeps it
+  bool Add(Job* job) noexcept;  // false if memory is exhausted: the caller keeps the job
 
-  // Rows of one source, and its encoding, which is to be held until a loop has admitted them.
+  // Rows of one source, and its encoding: keep it until a loop has admitted them.
   struct Encoded {
     std::vector<Job> jobs;
-    std::shared_ptr<const void> encoding{};  // none: it failed, as it will in the loop
+    std::shared_ptr<const void> encoding{};  // null: encoding failed, and the loop will report it
   };
-  // The first that are encoded; empty where none are.
+  // The source that was encoded first; empty if none is ready.
   Encoded Take() noexcept;
 
-  // Sequences of a step; without a lock, and so a moment old.
+  // Sequences that its rows have in a step; read without a lock, may be stale.
   size_t sequences() const { return sequences_; }
   size_t encoded_sequences() const { return encoded_sequences_; }  // of these
-  LoopCounters counters() const;                                   // of what was encoded
+  LoopCounters counters() const;                                   // of the encodings made here
 
   int Next(size_t lanes, bool spare) const noexcept override;
   void Claim(int task, size_t lanes) noexcept override;
@@ -63,9 +62,9 @@ class LongSources : public Workload {
   const std::shared_ptr<Scheduler> scheduler_;
   const std::function<void()> ready_;
   mutable std::mutex mutex_;
-  Sources sources_;  // in the order in which they came
+  Sources sources_;  // in order of arrival
   LoopCounters counters_;
-  std::atomic<size_t> waiting_{0};  // sources that no task was claimed for
+  std::atomic<size_t> waiting_{0};  // sources without a claimed task
   std::atomic<size_t> running_{0};  // tasks; written under the scheduler's lock
   std::atomic<size_t> sequences_{0};
   std::atomic<size_t> encoded_sequences_{0};

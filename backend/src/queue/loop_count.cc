@@ -6,14 +6,14 @@
 namespace ct2triton {
 namespace {
 
-// Loops that make steps shorter by less are not worth what they read.
+// Another loop must shorten steps by at least this factor to be worth its memory reads.
 constexpr double kWorthwhile = 1.02;
-// Steps beside others that are longer by less count as equally long: it is noise, or is about to be
-// made up for by fewer rows in each.
+// Steps that get longer by less than this factor beside other loops count as equally long: the
+// difference is noise, or fewer rows in each loop make up for it.
 constexpr double kNoise = 1.15;
 
-// What a step takes beside so many others, between the numbers of loops that were measured: where
-// they share something, it grows with their number from where it no longer is enough for all.
+// Time of a step when `loops` loops run at once, interpolated between the measured numbers of
+// loops. Once a shared resource is exhausted, the time grows with the number of loops.
 StepTime At(const StepTimes& times, size_t loops) {
   const auto above =
       std::lower_bound(times.begin(), times.end(), loops,
@@ -26,7 +26,7 @@ StepTime At(const StepTimes& times, size_t loops) {
           std::max(below.further_row_ns, part * above->further_row_ns)};
 }
 
-// No step is shorter because others run beside it.
+// Running beside other loops never makes a step shorter.
 StepTimes WithoutNoise(StepTimes times) {
   for (size_t i = 1; i < times.size(); ++i) {
     const auto smooth = [](double alone, double before, double* now) {
@@ -38,7 +38,7 @@ StepTimes WithoutNoise(StepTimes times) {
   return times;
 }
 
-// [k]: what a step of k + 1 loops takes.
+// [k]: time of a step when k + 1 loops run.
 StepTimes OfEach(const StepTimes& measured, size_t most) {
   const StepTimes times = WithoutNoise(measured);
   StepTimes each;
@@ -71,7 +71,7 @@ LoopCount::LoopCount(const StepTimes& times, size_t most, size_t max_sequences)
   if (times.empty()) return;
   const StepTimes each = OfEach(times, most);
   for (size_t loops = 2; loops <= most; ++loops) {
-    size_t below = least_rows_[loops - 2] - 1;  // for which so many are not worth it
+    size_t below = least_rows_[loops - 2] - 1;  // below which this many loops do not pay
     size_t enough = std::max(below + 1, (loops - 1) * max_sequences + 1);
     while (below + 1 < enough) {
       const size_t rows = below + (enough - below) / 2;

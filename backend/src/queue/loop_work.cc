@@ -9,7 +9,8 @@
 namespace ct2triton {
 namespace {
 
-// A row may be to blame for a step that fails; different rows, one after the other, are not.
+// Steps that fail in a row before loops are given up. One failed step may be the fault of its rows;
+// several with different rows are not.
 constexpr size_t kMostFailedSteps = 3;
 
 const Error only_in_loop(ErrorCode::kInternal,
@@ -78,7 +79,7 @@ std::string LoopWork::failure() const {
   return given_up_ ? failure_->what() : "";
 }
 
-// A step that fails takes its rows out of the loop, so the next one has others.
+// A failed step removes its rows from the loop, so the next step has other rows.
 void LoopWork::CountStepLocked(const std::optional<Error>& failure, bool stepped) noexcept {
   if (!failure) {
     if (stepped) failed_steps_ = 0;
@@ -97,7 +98,7 @@ size_t LoopWork::waiting_sequences() const {
   return queue_.sequences() + (long_sources_ ? long_sources_->encoded_sequences() : 0);
 }
 
-// The loop that has waited longest for a step; else another one for the waiting rows.
+// The loop that has waited longest for a step. If none waits, another loop for the waiting rows.
 int LoopWork::Next(size_t lanes, bool spare) const noexcept {
   if (!with_rows_.empty()) return with_rows_.front();
   const size_t used = used_lanes();
@@ -125,8 +126,8 @@ void LoopWork::Claim(int task, size_t lanes) noexcept {
   lane.admits = used_lanes() <= lane.lanes || IsAmongFullest(lane, lane.lanes);
 }
 
-// Loops among which the rows are divided. One more than they are worth stays open until they are
-// clearly fewer, since rows come and go.
+// Number of loops among which the rows are divided. One loop more than needed stays open until
+// there are clearly fewer rows, because the number of rows fluctuates.
 size_t LoopWork::LoopsFor(size_t lanes) const noexcept {
   const size_t now = sequences();
   const size_t kept = std::min(used_lanes(), loop_count_.For(now + now / 4));
@@ -160,12 +161,12 @@ void LoopWork::Run(int task) noexcept {
     {
       const std::lock_guard<std::mutex> lock(counters_mutex_);
       LoopCounters& counters = counters_[static_cast<size_t>(task)] = lane.loop->counters();
-      // Whoever encoded them has counted them.
+      // They were counted when they were encoded.
       counters.shared_encodings -= std::min(counters.shared_encodings, lane.encodings_given);
       CountStepLocked(lane.loop->step_failure(), stepped);
     }
     if (!failed.empty()) RunAlone(std::move(failed));
-  } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
+  } catch (...) {  // no memory to choose rows: fails one, so the queue gets shorter
     EndPromise(&lane);
     queue_.FailFirst(CurrentError());
   }
@@ -183,7 +184,7 @@ LoopState LoopWork::StateOf(const Lane& lane) const {
   return state;
 }
 
-// Rows of a long source that are encoded go first; others follow before the next step.
+// Takes rows of an encoded long source first; others follow before the next step.
 std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   lane->seen = changes_;
   if (!lane->admits) return {};
@@ -198,7 +199,7 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   lane->encoding = std::move(encoded.encoding);
   for (const Job& job : rows) {
     const size_t bytes = PromisedBytes(job);
-    if (!lane->encoded) promised_bytes_ += bytes;  // else they are promised since it was taken
+    if (!lane->encoded) promised_bytes_ += bytes;  // else they are promised already
     if (!lane->encoded && IsLong(job.row)) continue;
     lane->promised_bytes += bytes;
     lane->taken_sequences += static_cast<size_t>(job.row.copies);
@@ -226,7 +227,7 @@ bool LoopWork::IsLong(const CheckedRow& row) const {
   return long_sources_ && row.prefix.size() + row.source.size() > settings_.encode_tokens;
 }
 
-// Takes rows of long sources out that are not encoded. Their memory stays promised to them.
+// Moves rows of long sources that are not encoded to long_sources_. Their memory stays promised.
 void LoopWork::SetLongAside(const Lane& lane, std::vector<Job>* jobs) noexcept {
   if (lane.encoded) return;
   const auto aside = std::stable_partition(jobs->begin(), jobs->end(),

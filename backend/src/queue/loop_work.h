@@ -20,29 +20,29 @@
 
 namespace ct2triton {
 
-// Rows of one model that decode loops run, as work for the machine's threads. A thread runs a
-// loop for one step at a time. The rows share one loop, because every loop pays the fixed cost of a
-// step, and several while threads would be idle and steps get shorter.
+// Rows of one model that decode loops run, as work for the machine's threads. A thread runs a loop
+// for one step at a time. The rows share one loop, because every loop pays the fixed cost of a
+// step, and use several loops only while threads are idle and more loops make steps shorter.
 class LoopWork : public Workload {
  public:
-  // `loops`: at most. `calls`: runs the rows that a loop failed at; null: none may. `owner`: key of
+  // `loops`: at most. `calls`: runs rows that a loop failed at; null: they fail. `owner`: key of
   // the share of the machine that it uses.
   LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& settings, size_t loops,
            std::shared_ptr<Scheduler> scheduler, CallWork* calls, const void* owner);
-  ~LoopWork() override;  // when every row is answered
+  ~LoopWork() override;  // all rows must be answered
 
   RowQueue& queue() { return queue_; }
   std::vector<LoopCounters> counters() const;  // of each loop, as of its last step
-  // Several steps in a row failed, each with other rows: calls should run what they can.
+  // Several steps in a row failed, each with other rows: rows go to calls if possible.
   bool given_up() const noexcept { return given_up_; }
-  std::string failure() const;  // of the last of these steps; empty where it is not given up
+  std::string failure() const;  // message of the last failed step; empty unless given up
 
   int Next(size_t lanes, bool spare) const noexcept override;
   void Claim(int task, size_t lanes) noexcept override;
   void Run(int task) noexcept override;
   void Release(int task) noexcept override;
   bool Active() const noexcept override;
-  size_t cores_per_task() const noexcept override { return 1; }  // our kernels use no more
+  size_t cores_per_task() const noexcept override { return 1; }  // our kernels are single-threaded
 
  private:
   struct Lane {
@@ -51,16 +51,16 @@ class LoopWork : public Workload {
     size_t lanes = 1;      // loops among which the rows are divided
     bool admits = true;    // false: fewer loops are wanted
     size_t steps_held = 0;
-    uint64_t seen = 0;                       // of changes_, when it took rows
-    bool found_none = false;                 // when it last ran, and it had none
-    size_t promised_bytes = 0;               // to the rows that it has just taken
+    uint64_t seen = 0;                       // value of changes_ when it last took rows
+    bool found_none = false;                 // it had no rows when it last ran
+    size_t promised_bytes = 0;               // cache bytes promised to the rows it has just taken
     size_t taken_sequences = 0;              // of these
-    bool encoded = false;                    // these are of a long source,
+    bool encoded = false;                    // the taken rows are of a long source,
     std::shared_ptr<const void> encoding{};  // which has this encoding
     uint64_t encodings_given = 0;            // of long sources, so far
   };
 
-  // Of the rows that wait for a loop, and of all that do not wait for an encoding.
+  // Of the rows that wait for a loop, without those whose long source is not encoded yet.
   size_t waiting_sequences() const;
   size_t sequences() const { return running_ + taken_ + waiting_sequences(); }
   // Lanes that run or have rows.
@@ -84,23 +84,24 @@ class LoopWork : public Workload {
   CallWork* const calls_;
   RowQueue queue_;
   std::vector<Lane> lanes_;
-  // Numbers of lanes, under the scheduler's lock: with rows, the one first that has waited longest
-  // for a step; and without. A lane that runs is in neither.
+  // Idle lanes, under the scheduler's lock: those with rows, longest wait first; then those
+  // without.
   std::vector<int> with_rows_;
   std::vector<int> free_;             // the last one is taken first
-  std::atomic<uint64_t> changes_{1};  // whenever rows came, or a loop that has rows was run
-  uint64_t no_room_at_ = 0;           // of changes_: nothing that waits has room in one more loop
-  std::mutex admission_mutex_;        // what one loop is promised, the next one does not get
-  size_t promised_bytes_ = 0;         // of keys and values; some of it may be in use by now
-  std::atomic<size_t> running_{0};    // sequences of the rows of all loops
-  std::atomic<size_t> taken_{0};      // that loops have taken and do not run yet
+  std::atomic<uint64_t> changes_{1};  // rises when rows arrive and when a loop with rows has run
+  uint64_t no_room_at_ = 0;     // value of changes_ when no waiting row fitted into one more loop
+  std::mutex admission_mutex_;  // so that no memory is promised to two loops
+  size_t promised_bytes_ = 0;   // of keys and values; a part may be in use already
+  std::atomic<size_t> running_{0};  // sequences of the rows of all loops
+  std::atomic<size_t> taken_{0};    // sequences that loops have taken but do not run yet
   std::atomic<size_t> wide_cache_bytes_{0};
   mutable std::mutex counters_mutex_;
   std::vector<LoopCounters> counters_;  // of each lane
-  size_t failed_steps_ = 0;             // since the last one that did not fail
+  size_t failed_steps_ = 0;             // since the last step that succeeded
   std::optional<Error> failure_;
   std::atomic<bool> given_up_{false};
-  // Null where a thread cannot encode beside the loops. Last: its threads use the others.
+  // Null if a thread cannot encode beside the loops. Declared last, because its threads use the
+  // other members.
   std::unique_ptr<LongSources> long_sources_;
 };
 

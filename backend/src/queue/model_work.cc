@@ -48,7 +48,7 @@ ModelWork::ModelWork(std::shared_ptr<CallModel> call_model,
                                       scheduler_, calls_.get(), this);
 }
 
-// What a thread of a GPU has made ends on such a thread, if one can be had.
+// Objects made on a thread of a GPU are destroyed on such a thread, if one can be started.
 ModelWork::~ModelWork() {
   if (gpu_ || !OnGpu()) return;
   try {
@@ -64,14 +64,14 @@ void ModelWork::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& pos
                     const std::shared_ptr<RowListener>& listener, const QueueShare& share,
                     uint64_t queued_ns) {
   if (gpu_) {
-    for (CheckedRow& row : rows) row.draft.clear();  // a call has no use for it
+    for (CheckedRow& row : rows) row.draft.clear();  // calls do not use drafts
     return gpu_->queue().Add(std::move(rows), positions, listener, share, queued_ns);
   }
   if (const auto lost = loss()) {
     for (const size_t position : positions) listener->RowFailed(position, *lost, NoTime());
     return;
   }
-  // The rows of a request have the same options, but for the vocabulary map.
+  // The rows of a request have the same options, except for the vocabulary map.
   std::vector<CheckedRow> of_calls, of_loops;
   std::vector<size_t> call_positions, loop_positions;
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -9,12 +9,12 @@
 namespace ct2triton {
 namespace {
 
-// Distance of the rows of one request in the order of the queue. Each row that is taken moves the
-// place of new rows by at least one, so rows of later requests overtake the request's later rows,
-// and the request still gets one row in this many.
+// Distance between the rows of one request in the order of the queue. Each row that is taken
+// advances the position of new rows by at least one. So rows of later requests overtake this
+// request's later rows, and it still gets one row in this many.
 constexpr uint64_t kTurnsOfRow = 8;
 
-// Waiting rows from which a call chooses each of its rows.
+// A call chooses each of its rows from this many waiting rows.
 constexpr size_t kCandidatesOfRow = 16;
 
 template <class Action>
@@ -39,7 +39,7 @@ bool HasSource(const std::vector<Job>& jobs, const Ids& source) {
 void RowQueue::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
                    const std::shared_ptr<RowListener>& listener, const QueueShare& share,
                    uint64_t queued_ns) {
-  const AtEnd wake(wake_);  // also where memory runs out half-way: some rows are there then
+  const AtEnd wake(wake_);  // also if memory runs out, because some rows were added then
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto publish = [this] { Publish(); };
   const AtEnd published(publish);
@@ -93,7 +93,7 @@ std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const IsEncod
 void RowQueue::TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const IsEncoded& encoded) {
   WaitingJobs::Cursor cursor(&jobs_);
   Offer offer = Offer::kTaken;
-  // A row that was passed is wide, and thousands of wide rows may follow it.
+  // A row that was passed over is wide, and thousands of wide rows may follow it.
   for (bool passing = false; offer != Offer::kEnded; passing |= offer == Offer::kPassed) {
     Job* const job = passing ? cursor.NextNarrow() : cursor.Next();
     if (job == nullptr) break;
@@ -156,7 +156,7 @@ void RowQueue::Withdraw(const RowListener& listener, const Error& error) noexcep
   }
   if (withdrawn.empty()) return;
   wake_();
-  FailWaiters(std::move(withdrawn), error);  // with the last of them this queue may go
+  FailWaiters(std::move(withdrawn), error);  // answering the last of them may destroy this queue
 }
 
 void RowQueue::FailFirst(const Error& error) noexcept {

@@ -18,53 +18,53 @@
 
 namespace ct2triton {
 
-// What one model may have waiting. Models that share weights have one each.
+// The waiting rows of one model. Models that share weights have one each.
 struct QueueShare {
   explicit QueueShare(size_t most) : most_rows(most) {}
   const Counter rows = std::make_shared<Count>();
-  const Counter decoding = std::make_shared<Count>();  // rows that were taken
-  const size_t most_rows;                              // at which nothing more should be added
+  const Counter decoding = std::make_shared<Count>();  // rows that run
+  const size_t most_rows;                              // limit at which no more should be added
 };
 
-// Whether a row's source is encoded already; called under the queue's lock.
+// Tells whether a row's source is encoded already; called under the queue's lock.
 using IsEncoded = std::function<bool(const CheckedRow&)>;
 
-// The waiting rows, those of a request in order; a request of many rows alternates with later ones,
-// and tenants have equal shares. Equal rows of a tenant become one job. Threads may use it at once.
+// The waiting rows. The rows of a request stay in order, but alternate with those of later
+// requests, and tenants have equal shares. Equal rows of a tenant become one job. Thread-safe.
 class RowQueue {
  public:
-  // `wake`: called when rows have come or were withdrawn, or the queue was closed, without a lock.
+  // `wake`: called without a lock when rows were added or withdrawn, or the queue was closed.
   explicit RowQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  // Accepts rows of one request, also where `share` is full. `positions`: the place of each row in
-  // its request, which the listener is given. `queued_ns`: since when they wait.
+  // Accepts rows of one request, even if `share` is full. `positions`: of each row in its request,
+  // for the listener. `queued_ns`: since when they wait.
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
            const std::shared_ptr<RowListener>& listener, const QueueShare& share,
            uint64_t queued_ns = SteadyNow_ns());
 
-  // The rows of the next call: the first, and of some after it those most like it, but no more than
-  // is fair where `lanes` calls may run side by side. Empty if none waits. An exception changes
-  // nothing.
+  // The rows of the next call: the first row and, of some after it, those closest to it in length.
+  // No more than a fair share if `lanes` calls may run at once. Empty if no row waits. An exception
+  // changes nothing.
   std::vector<Job> TakeCall(const CallBounds& bounds, size_t lanes);
-  // Rows for a loop, in order, except that narrow ones may overtake wide ones; a source that
-  // several have is counted once. An exception changes nothing.
+  // Rows for a loop, in order, except that narrow rows may overtake wide ones. A source shared by
+  // several rows is counted once. An exception changes nothing.
   std::vector<Job> TakeRows(const AdmissionBounds& bounds, const IsEncoded& encoded);
-  // Fails the waiting rows of one listener; equal rows of others go on waiting.
+  // Fails the waiting rows of one listener; equal rows of other listeners keep waiting.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
   // Fails the waiting rows whose clients have gone; Triton does not report that.
   void DropCancelled() noexcept;
   // Fails the first row.
   void FailFirst(const Error& error) noexcept;
 
-  // The search of this row has reached its limit, or ended before.
+  // Records whether the search of this row reached its limit.
   void CountLimit(const CheckedRow& row, bool reached_limit);
 
-  // Without a lock, and so a moment old.
+  // Read without a lock; may be stale.
   size_t size() const { return size_; }            // jobs that wait
   size_t sequences() const { return sequences_; }  // that their rows have in a step of a loop
-  // Of the first row and its source; 0: none waits.
+  // Of the first row and its source; 0: no row waits.
   size_t first_cache_bytes() const { return first_cache_bytes_; }
-  // No row comes any more; those that wait are still handed out.
+  // No more rows may be added; waiting ones are still handed out.
   void Close() noexcept;
   bool closed() const { return closed_; }
 
@@ -83,7 +83,7 @@ class RowQueue {
   WaitingJobs jobs_;
   LimitRates limit_rates_;
 
-  // What of it is read without the lock; written under it.
+  // Read without the lock; written under it.
   std::atomic<size_t> size_{0};
   std::atomic<size_t> sequences_{0};
   std::atomic<size_t> first_cache_bytes_{0};

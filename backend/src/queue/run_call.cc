@@ -18,7 +18,7 @@ std::vector<RowResult> Run(CallEngine* engine, RowQueue* queue, RunningRows* cal
   return results;
 }
 
-// Answers all jobs, or leaves those that are to run alone.
+// Answers all jobs, or leaves those that must run alone in `jobs`.
 void RunTogether(CallEngine* engine, RowQueue* queue, std::vector<Job>* jobs) {
   RunningRows call(jobs);
   if (jobs->empty()) return;

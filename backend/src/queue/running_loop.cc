@@ -41,7 +41,7 @@ std::vector<Job> RunningLoop::AdmitAndStep(std::vector<Job> admitted) noexcept {
     TakeAll(&failed);
   } catch (...) {
     step_failure_ = CurrentError();
-    TakeAll(&failed);  // it may have been any of them: each will show alone
+    TakeAll(&failed);  // any of them may have caused it: each runs again alone
   }
   return failed;
 }
@@ -60,7 +60,7 @@ std::vector<Job> RunningLoop::Join(std::vector<Job> jobs) noexcept {
   return jobs;
 }
 
-// Leaves no job where it succeeds, else all.
+// On success `jobs` is empty, else unchanged.
 bool RunningLoop::TryAdmit(std::vector<Job>* jobs) noexcept {
   try {
     Admit(jobs);

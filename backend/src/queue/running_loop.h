@@ -15,7 +15,7 @@
 
 namespace ct2triton {
 
-// What running rows take. Of these, wide rows: those whose search has several sequences.
+// What running rows use. Wide rows: those whose search has several sequences.
 struct LoopLoad {
   size_t sequences = 0;  // of a step
   size_t wide_sequences = 0;
@@ -25,19 +25,19 @@ struct LoopLoad {
   void Remove(const LoopLoad& other);
 };
 
-// One running loop with the jobs of its rows: answers each as it leaves. Rows that were admitted
-// together, an admission, are reported together.
+// One running loop with the jobs of its rows: answers each row as it leaves. Rows that were
+// admitted together are reported together.
 class RunningLoop : private LoopListener {
  public:
   explicit RunningLoop(std::unique_ptr<LoopEngine> loop) : loop_(std::move(loop)) {}
 
-  // Admits the jobs, drops cancelled rows, and runs one step. Returns the jobs that
-  // the library failed at: those that it could not admit, or if the step failed, all. None of them
-  // is in the loop any more, each is to be run alone.
+  // Admits the jobs, drops cancelled rows, and runs one step. Returns the jobs that the library
+  // failed at: those that it could not admit, or all if the step failed. They have left the loop;
+  // run each alone.
   std::vector<Job> AdmitAndStep(std::vector<Job> admitted) noexcept;
 
-  // What the last step failed with, or the encoding of its rows where no row runs; none: nothing
-  // failed, or memory ran out.
+  // Error of the last step, or of encoding its rows if none runs; none: nothing failed, or memory
+  // ran out.
   const std::optional<Error>& step_failure() const { return step_failure_; }
 
   size_t running() const { return places_.size(); }
@@ -47,7 +47,7 @@ class RunningLoop : private LoopListener {
  private:
   struct Admission {
     std::vector<Job> jobs;
-    std::optional<RunningRows> rows;  // of the jobs; set once it could be made
+    std::optional<RunningRows> rows;  // of the jobs; set once it was made
     size_t running = 0;
   };
   struct Place {
@@ -71,7 +71,7 @@ class RunningLoop : private LoopListener {
   std::unordered_map<LoopRow, Place> places_;
   LoopLoad load_;
   std::optional<Error> step_failure_;
-  std::optional<Error> admission_failure_;  // the last one before this step
+  std::optional<Error> admission_failure_;  // the last before this step
 };
 
 }  // namespace ct2triton

@@ -42,7 +42,7 @@ void AddRow(const CheckedRow& row, size_t padded_tokens, const RowResult* result
   ++report->finished[static_cast<size_t>(best.finish)];
 }
 
-// An id that was not forced has been reported.
+// Records the time of a reported ID that was not forced.
 void TimeToken(Job* job) noexcept {
   const uint64_t now_ns = SteadyNow_ns();
   if (job->first_token_ns == 0) {
@@ -73,7 +73,7 @@ RunningRows::RunningRows(std::vector<Job>* jobs, bool padded)
   CountShares();
 }
 
-// Without memory to count in, the statistics are lost, and no answer for it.
+// Without memory, the statistics are lost, but no answer is.
 void RunningRows::CountShares() noexcept {
   try {
     for (const Job& job : jobs_) {
@@ -120,7 +120,7 @@ void RunningRows::Deliver(std::vector<RowResult> results) {
   for (size_t i = 0; i < jobs_.size(); ++i) Deliver(&jobs_[i], std::move(results[i]));
 }
 
-// Where there is no memory for a copy, one of those who wait goes without.
+// If there is no memory for a copy, that waiter gets an error.
 void RunningRows::Deliver(Job* job, RowResult result) noexcept {
   job->running = Counted();
   while (!job->waiters.empty()) {

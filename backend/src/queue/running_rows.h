@@ -12,12 +12,12 @@
 
 namespace ct2triton {
 
-// Answers rows that run together, of a call or of an admission, each as soon as it has ended, and
-// reports what was done.
+// Answers rows that run together, in a call or after an admission, each as soon as it has ended.
+// Reports the work done.
 class RunningRows : public CallWatcher {
  public:
-  // `jobs` outlives it. Cancelled ones are answered and taken out.
-  // `padded`: the sources are padded to the longest, as in every call, but not in a loop.
+  // `jobs` must outlive it. Cancelled jobs are answered and removed. `padded`: the sources are
+  // padded to the longest, as in every call, but not in a loop.
   explicit RunningRows(std::vector<Job>* jobs, bool padded = true);
 
   const std::vector<const CheckedRow*>& rows() const { return rows_; }
@@ -27,25 +27,25 @@ class RunningRows : public CallWatcher {
   void RowGrew(size_t position, int64_t id) override;
   void RowEnded(size_t position, RowResult result) override;
 
-  // Answers what has not been answered yet.
+  // Answers the rows that have no answer yet.
   void Deliver(std::vector<RowResult> results);
   void Fail(const Error& error) noexcept;
   void FailRow(size_t position, const Error& error) noexcept;
-  // Ends before all of them have been answered: the other jobs stay in `jobs`.
+  // Ends early: jobs without an answer stay in `jobs`.
   void KeepUnanswered() noexcept;
 
  private:
-  // The part of one observer, which gets its report before its last row is answered: after that it
-  // may be gone.
+  // One observer's part. The report is made before its last row is answered, because the observer
+  // may be destroyed afterwards.
   struct Share {
-    RunReport report;  // of the rows that have been answered
+    RunReport report;  // of the answered rows
     size_t unanswered = 0;
   };
 
   void CountShares() noexcept;
   void Deliver(Job* job, RowResult result) noexcept;
   void FailEnded(Job* job) noexcept;
-  // Takes one waiter of the job's row, with its part in the report. `result` null: it failed.
+  // Removes one waiter of the job and counts it in the report. Null `result`: the row failed.
   Waiter TakeCounted(Job* job, const RowResult* result) noexcept;
   RunTimes TimesOf(const Waiter& waiter) const noexcept;
   void ReportRow(const Job& job, const RowResult* result) const noexcept;
@@ -54,8 +54,8 @@ class RunningRows : public CallWatcher {
   std::vector<Job>& jobs_;
   const bool in_loop_;
   std::vector<const CheckedRow*> rows_;
-  std::vector<size_t> grown_;  // ids of each row
-  size_t padded_tokens_ = 0;   // of each source; 0: none is padded
+  std::vector<size_t> grown_;  // IDs reported for each row
+  size_t padded_tokens_ = 0;   // length that sources are padded to; 0: no padding
   std::map<RunObserver*, Share> shares_;
   RunTimes times_;
 };

@@ -14,31 +14,31 @@
 
 namespace ct2triton {
 
-// The decoding threads of the machine: as many as cores, shared by all workloads; or one for a
-// model on a GPU, since CTranslate2 binds what is on a GPU to the thread that made it. A free
+// The decoding threads of the machine: as many as cores, shared by all workloads. A model on a GPU
+// has one thread, because CTranslate2 binds objects on a GPU to the thread that made them. A free
 // thread takes the task that CoreShares chooses.
 class Scheduler {
  public:
-  // The one for the cores of this process; it ends with the last workload that uses it.
+  // The one for the cores of this process; it ends with its last workload.
   static std::shared_ptr<Scheduler> OfMachine();
 
-  // `device`: that the threads are bound to.
+  // `device`: the threads are bound to it.
   explicit Scheduler(size_t threads, const Device& device = {});
-  ~Scheduler();  // no workload may be left
+  ~Scheduler();  // all workloads must have been removed
 
-  // Workloads of one `model` have the share of one.
+  // Workloads with the same `model` share one model's share.
   void Add(Workload* work, const void* model);
-  // Removes a workload, when all of its rows are answered.
+  // Waits until all rows of a workload are answered, then removes it.
   void Drain(Workload* work) noexcept;
 
-  // Rows have come or gone. Not under a lock that a workload takes in Run.
+  // Call when rows were added or removed, without holding a lock that a workload takes in Run.
   void Wake(Workload* work) noexcept;
 
   size_t threads() const { return threads_.size(); }
   const Device& device() const { return device_; }
-  // What its threads use must be made on them.
+  // On a GPU, objects that its threads use must be made on them.
   bool OnGpu() const { return device_.kind == Device::Kind::kGpu; }
-  uint64_t BusyTime_ns(const Workload* work) const;  // that threads spent on its tasks
+  uint64_t BusyTime_ns(const Workload* work) const;  // spent on its tasks
 
  private:
   void Work();

@@ -34,7 +34,7 @@ void SupersedeKeys::Enter(const std::string& key, const std::shared_ptr<Supersed
     for (auto it = members.begin(); it != end; ++it) older.push_back(it->alive.lock());
     if (end == members.end()) members.push_back({request.get(), request});
   }
-  // Without the lock: a request that ends leaves.
+  // Without the lock, because a request that ends calls Leave.
   for (const auto& one : older) {
     if (one && one->Supersede()) ++ended_;
   }

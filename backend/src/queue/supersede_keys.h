@@ -14,27 +14,26 @@
 
 namespace ct2triton {
 
-// The answer to a superseded request. Made before it is needed.
+// The answer to a superseded request. Made in advance.
 const Error& SupersededError() noexcept;
 
-// A request in flight that a newer one may end.
+// A request in flight that a newer request may end.
 class Supersedable {
  public:
   virtual ~Supersedable() = default;
-  // Ends what has no answer yet. False where all of it has one.
+  // Ends the rows without an answer. False if all have one.
   virtual bool Supersede() noexcept = 0;
 };
 
-// The requests in flight of each supersede_key, of one model version, in the order in which they
-// came.
+// The requests in flight of each supersede_key of one model version, in order of arrival.
 class SupersedeKeys {
  public:
-  // A request has come that is not checked yet: newer ones may end it.
+  // Registers a request that is not checked yet: newer requests may end it.
   void Announce(const std::string& key, const std::shared_ptr<Supersedable>& request);
-  // The request is checked: ends those that came before it. Unless it was announced, it is the
+  // Call when the request is checked: ends older requests. Without Announce, it counts as the
   // newest.
   void Enter(const std::string& key, const std::shared_ptr<Supersedable>& request);
-  // Forgets a request. Each one that was announced or entered leaves.
+  // Removes a request. Must be called for each request that was announced or entered.
   void Leave(const std::string& key, const Supersedable& request) noexcept;
 
   size_t size() const;                                     // keys of requests in flight

@@ -12,15 +12,15 @@
 namespace ct2triton {
 namespace {
 
-// How often a full queue is searched for rows whose clients have gone: Triton does not report that.
+// How often a full queue is searched for cancelled rows: Triton does not report that a client left.
 constexpr std::chrono::milliseconds kSweepPeriod(20);
 
 size_t OrAutomatic(int64_t option, size_t automatic) {
   return option > 0 ? static_cast<size_t>(option) : automatic;
 }
 
-// Size of a call and number of calls at once, for what the config does not set.
-// benchmarks/README.md has the measurements for the CPU's numbers; the GPU's are not measured.
+// Defaults for the size of a call and the number of concurrent calls. benchmarks/README.md has the
+// measurements for the CPU's numbers; the GPU's are not measured.
 WorkSettings Settings(const Device& device, const EngineOptions& engine) {
   const bool cpu = device.kind == Device::Kind::kCpu;
   const size_t cores = UsableCores();

@@ -22,7 +22,8 @@ namespace ct2triton {
 class ModelWork;
 struct QueueShare;
 
-// The state and the totals of one model. Models on the same files share all but their rows.
+// The state and the totals of one model. Models on the same files share all of it except their
+// rows.
 struct TranslatorState {
   size_t waiting_rows = 0;
   size_t most_waiting_rows = 0;  // at which the queue is full
@@ -32,33 +33,32 @@ struct TranslatorState {
   size_t cache_bytes = 0;       // of keys, values and logits in decode loops
   size_t gpu_cache_bytes = 0;   // of pages on a GPU
   LoopCounters loops;           // their sum
-  uint64_t call_loads = 0;      // of CTranslate2's own model, for calls
+  uint64_t call_loads = 0;      // how often CTranslate2's own model was loaded for calls
 
-  // Adds the state of another one on the same machine.
+  // Adds the state of another model on the same machine.
   TranslatorState& operator+=(const TranslatorState& other);
-  // The same state, with what was done since.
+  // The same state, with totals counted since `before`.
   TranslatorState Since(const TranslatorState& before) const;
 };
 
-// One model and the threads that decode for it: this is where checked rows go.
+// One model and the threads that decode for it. Accepts checked rows.
 class Translator {
  public:
-  // Loads the model in `directory` (or shares weights and threads that are already there).
-  // Throws Error, see LoadedModel.
+  // Loads the model in `directory` (or shares weights and threads that exist already). Throws
+  // Error, see LoadedModel.
   Translator(const std::string& directory, const Device& device, const DecodingOptions& defaults,
              const EngineOptions& engine);
   ~Translator();
 
-  // Checks rows, knows their padding.
+  // Checks rows and computes their padding.
   const LoadedModel& model() const { return model_; }
 
-  // Accepts the checked rows of one request; blocks while the model's max_queued_rows wait. Threads
-  // may call it at once; `listener` may not call it. Each row is answered through `listener`,
-  // perhaps before Submit returns. Rows with nothing to translate are answered at once, on this
-  // thread.
+  // Accepts the checked rows of one request; blocks while the model's max_queued_rows wait.
+  // Thread-safe; `listener` may not call it. Each row is answered through `listener`, possibly
+  // before Submit returns. Empty rows are answered at once, on this thread.
   void Submit(std::vector<CheckedRow> rows, const std::shared_ptr<RowListener>& listener);
-  // The same for rows of a request from this position on, without blocking. `queued_ns`: since when
-  // they wait.
+  // Like Submit for the rows of a request from this position on, but without blocking. `queued_ns`:
+  // since when they wait.
   void SubmitFrom(size_t first_position, std::vector<CheckedRow> rows,
                   const std::shared_ptr<RowListener>& listener, uint64_t queued_ns);
 
@@ -69,12 +69,12 @@ class Translator {
   TranslatorState state() const;
   size_t waiting() const;       // rows of this model that no worker has taken
   size_t most_waiting() const;  // max_queued_rows
-  // Waits for some time until fewer than `most` rows wait, or until WakeWaiting was called since
-  // wakes() gave `seen`. Where they do not become fewer, drops cancelled ones.
+  // Waits for a limited time until fewer than `most` rows wait, or until WakeWaiting was called
+  // after wakes() returned `seen`. Drops cancelled rows if the time is up.
   void WaitForPlaces(size_t most, uint64_t seen);
   uint64_t wakes() const;
   void WakeWaiting() noexcept;
-  // Fails those rows of a listener that still wait.
+  // Fails the waiting rows of a listener.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
 
   std::string Description() const;  // one line for the log: model, workers, bounds of a call
@@ -83,7 +83,7 @@ class Translator {
   const LoadedModel model_;
   const std::shared_ptr<ModelWork> work_;
   const std::unique_ptr<const QueueShare> share_;
-  std::mutex submit_mutex_;  // no other thread fills the places that Submit has found
+  std::mutex submit_mutex_;  // so that no other thread fills the room that Submit has found
 };
 
 }  // namespace ct2triton

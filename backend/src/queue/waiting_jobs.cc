@@ -9,15 +9,16 @@
 namespace ct2triton {
 namespace {
 
-// Rows of one hash that differ in options which it does not cover. Further ones run by themselves.
+// Most rows of one hash that differ in options which the hash does not cover. Further rows are not
+// joined with equal ones.
 constexpr size_t kMostOfHash = 8;
 
 constexpr size_t kBucketsAsked = 1024;
 
-// Known at once; further ones share the place of those without a name.
+// Most named tenants at once; further ones are treated as unnamed.
 constexpr size_t kMostTenants = 1024;
 
-// What a row of no tokens costs, in tokens of one sequence.
+// Cost of a row without tokens, in tokens of one sequence.
 constexpr size_t kTokensOfRow = 8;
 
 size_t Mixed(size_t hash, size_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15U; }
@@ -99,9 +100,9 @@ void WaitingJobs::AdvanceTime() noexcept {
   if (!waiting_.empty()) time_ = std::max(time_, waiting_.begin()->first.first);
 }
 
-// After a tenant's jobs or its start have changed.
+// Call after a tenant's jobs or its start have changed.
 void WaitingJobs::Settle(TenantJobs* tenant) noexcept {
-  if (tenant->visited) return;  // the cursor does it at its end
+  if (tenant->visited) return;  // the cursor settles it when it ends
   tenant->place.MoveTo(tenant->empty() ? &idle_ : &waiting_, tenant->start);
   tenant->narrow_place.MoveTo(tenant->narrow.empty() ? nullptr : &narrow_, tenant->start);
 }
@@ -115,7 +116,7 @@ void WaitingJobs::ForgetEven() noexcept {
 }
 
 TenantJobs& WaitingJobs::JobsOf(std::string_view name) {
-  // While no row waits, no tenant has had more than its share.
+  // Once no row waits, no tenant is ahead of its share.
   if (empty() && !idle_.empty()) time_ = std::max(time_, idle_.rbegin()->first.first);
   auto known = tenants_.find(name);
   if (known == tenants_.end()) {
@@ -170,12 +171,12 @@ Job* WaitingJobs::Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64
   if (job.row.repeatable && by_hash_.count(hash) < kMostOfHash) by_hash_.emplace(hash, &job);
   sequences_ += static_cast<size_t>(job.row.copies);
   ++size_;
-  tenant->Of(job.row).insert(one.extract(one.begin()));  // takes no memory
+  tenant->Of(job.row).insert(one.extract(one.begin()));  // allocates no memory
   Settle(tenant);
   return &job;
 }
 
-// An equal row with an earlier place has come: its request does not wait longer than for a row of
+// An equal row with an earlier position was added. Its request waits no longer than for a row of
 // its own.
 void WaitingJobs::MoveForward(Job* job, uint64_t turn) noexcept {
   if (turn >= job->place.first) return;

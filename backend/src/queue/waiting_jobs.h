@@ -15,18 +15,18 @@ namespace ct2triton {
 
 struct TenantJobs;
 
-// Tenants, the one first whose next job starts first.
+// Tenants, ordered by the start of their next job.
 using TenantOrder = std::map<Place, TenantJobs*>;
 
-// Where a tenant is in one of several orders. Takes no memory once it is made.
+// A tenant's entry in one of several orders. Allocates memory only when it is made.
 class TenantPlace {
  public:
   TenantPlace(TenantJobs* tenant, uint64_t number);
 
-  void MoveTo(TenantOrder* order, uint64_t start) noexcept;  // null: into none
+  void MoveTo(TenantOrder* order, uint64_t start) noexcept;  // null: removes it
 
  private:
-  TenantOrder::node_type node_;  // while it is in none
+  TenantOrder::node_type node_;  // holds the entry while it is in no order
   TenantOrder* order_ = nullptr;
   TenantOrder::iterator at_;
 };
@@ -42,26 +42,26 @@ struct TenantJobs {
   bool empty() const { return narrow.empty() && wide.empty(); }
 
   const std::string name;
-  Jobs narrow;  // of rows with one sequence, which may go past the others
+  Jobs narrow;  // of rows with one sequence, which may overtake the others
   Jobs wide;
-  uint64_t turn = 0;   // of rows that come now
+  uint64_t turn = 0;   // position of rows that arrive now
   uint64_t start = 0;  // of the next job, in the virtual time of all tenants
   TenantPlace place, narrow_place;
-  // Of the only cursor, once it has given a job of the tenant:
+  // Set by the only cursor, once it has returned a job of the tenant:
   bool visited = false;
   TenantJobs* visited_before = nullptr;
   Jobs::iterator next_narrow, next_wide;
   uint64_t next_start = 0;
 };
 
-// The jobs of a queue: of each tenant in the order of their places, and found by their row and by
-// who waits. Tenants share by start-time fair queueing: the next job is of the one whose start is
-// the earliest, and moves it on by what the job costs. No operation walks through the jobs or the
-// tenants. For one thread at a time.
+// The jobs of a queue: in order for each tenant, and indexed by row and by waiter. Tenants share by
+// start-time fair queueing: the next job is that of the tenant with the earliest start, and
+// advances its start by the job's cost. No operation walks through all jobs or tenants. Not
+// thread-safe.
 class WaitingJobs {
  public:
-  // Goes through the jobs in order. The job that it has given may be taken. One at a time, and
-  // nothing else is asked meanwhile.
+  // Goes through the jobs in order. The job that it returned may be taken. Only one cursor at a
+  // time, and no other call meanwhile.
   class Cursor {
    public:
     explicit Cursor(WaitingJobs* jobs) noexcept : jobs_(*jobs) { jobs_.AdvanceTime(); }
@@ -70,7 +70,7 @@ class WaitingJobs {
     Cursor& operator=(const Cursor&) = delete;
 
     Job* Next() noexcept { return NextOf(jobs_.waiting_); }  // null at the end
-    // Passes over wide jobs. Next is not called any more.
+    // Skips wide jobs. Do not call Next afterwards.
     Job* NextNarrow() noexcept { return NextOf(jobs_.narrow_); }
 
    private:
@@ -78,18 +78,18 @@ class WaitingJobs {
     void Visit(TenantJobs* tenant) noexcept;
 
     WaitingJobs& jobs_;
-    TenantJobs* visited_ = nullptr;  // the last one
+    TenantJobs* visited_ = nullptr;  // tenant of the last job
   };
 
-  // Adds a job for the row, `later` turns after the tenant's current one. If an equal row of the
-  // tenant waits, the waiter joins its job, which moves forward if this turn is earlier. An
+  // Adds a job for the row, `later` positions after the tenant's current one. If an equal row of
+  // the tenant waits, the waiter joins its job, which moves forward if this position is earlier. An
   // exception changes nothing.
   void Add(CheckedRow row, Waiter waiter, std::string_view tenant, uint64_t later);
   Job Take(Job* job) noexcept;
-  // Takes all that one listener waits for, with the jobs that no other listener waits for.
+  // Removes all waiters of one listener, and the jobs that have no other waiter.
   Waiters TakeWaiters(const RowListener& listener) noexcept;
-  // Takes what cancelled requests wait for. Each call asks a bounded number of listeners, so that
-  // several calls ask all.
+  // Removes the waiters of cancelled requests. Each call checks a bounded number of listeners;
+  // several calls check all.
   Waiters TakeCancelled() noexcept;
 
   bool empty() const { return size() == 0; }
@@ -98,7 +98,7 @@ class WaitingJobs {
   Job* First() noexcept;
 
  private:
-  using Listeners = std::unordered_map<const RowListener*, Waiter*>;  // to the first of its waiters
+  using Listeners = std::unordered_map<const RowListener*, Waiter*>;  // its first waiter
 
   TenantJobs& JobsOf(std::string_view tenant);
   void ForgetEven() noexcept;
@@ -112,18 +112,18 @@ class WaitingJobs {
   void Unlink(Waiter* waiter) noexcept;
   const RowListener* FindCancelled(size_t bucket) const noexcept;
 
-  // Tenants that have waiting rows or have had more than their share, by their names.
+  // Tenants that have waiting rows or are ahead of their share, by name.
   std::map<std::string_view, std::unique_ptr<TenantJobs>> tenants_;
   TenantOrder waiting_;  // those with jobs
   TenantOrder narrow_;   // with narrow jobs
   TenantOrder idle_;     // without jobs
   uint64_t time_ = 0;    // virtual: the start of the first job
   size_t size_ = 0;
-  std::unordered_multimap<size_t, Job*> by_hash_;  // jobs that equal rows may join
+  std::unordered_multimap<size_t, Job*> by_hash_;  // jobs that equal rows may join, by hash
   Listeners listeners_;
-  size_t next_asked_ = 0;  // bucket of listeners_, counted on and on
+  size_t next_asked_ = 0;  // next bucket of listeners_ to check, modulo their number
   size_t sequences_ = 0;
-  uint64_t number_ = 0;  // of the next place
+  uint64_t number_ = 0;  // number of the next job, for its Place
 };
 
 }  // namespace ct2triton
