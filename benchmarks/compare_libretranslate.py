@@ -143,7 +143,7 @@ def _lasting(answer: Any) -> Any:
 
 
 async def load(session: Any, url: str, clients: int, requests: int) -> tuple[float, float]:
-    """Gives translations a second and the 95th percentile of their seconds."""
+    """Return translations a second and the 95th percentile of their seconds."""
     numbers = iter(range(requests))
     times = []
 
@@ -190,7 +190,7 @@ async def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 
 def free_port() -> int:
-    """Gives a port that nobody listens on."""
+    """Return a port that nobody listens on."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         return int(bound.getsockname()[1])

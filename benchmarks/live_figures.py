@@ -192,7 +192,7 @@ def differing_table(lines: Mapping[str, Sequence[Line]]) -> list[Table]:
 
 
 def update_lines(replay: Replay) -> list[dict[str, Any]]:
-    """Give one record for each caption: what updates.jsonl holds."""
+    """Return one record for each caption: what updates.jsonl holds."""
     return [
         {
             "policy": replay.name,
@@ -210,7 +210,7 @@ def update_lines(replay: Replay) -> list[dict[str, Any]]:
 
 
 def simuleval_lines(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """Give the records of SimulEval's instances.log: delays in words, elapsed in milliseconds."""
+    """Return the records of SimulEval's instances.log: delays in words, elapsed in milliseconds."""
     return [
         {
             "index": index,
@@ -251,7 +251,7 @@ def _chrf(texts: list[str], references: list[str]) -> float:
 
 
 def _from_difference(final: str | None, reference: str) -> tuple[str, str]:
-    """Give some words of a final and of its reference, from the first that differs."""
+    """Return some words of a final and of its reference, from the first that differs."""
     if final is None:
         return "(none)", reference[:_EXCERPT]
     words, others = split_words(final), split_words(reference)

@@ -149,7 +149,7 @@ async def replay(
 
 
 async def _spoken(speech: Speech, start: float) -> AsyncIterator[SegmentUpdate]:
-    """Give each update at its time; one that is late counts from its time all the same."""
+    """Yield each update at its time; one that is late counts from its time all the same."""
     for update in speech:
         assert update.time is not None
         await asyncio.sleep(max(0.0, start + update.time - time.monotonic()))

@@ -51,7 +51,7 @@ Detect = Callable[[str], str]
 
 
 def paragraphs(archive: Path) -> dict[str, list[str]]:
-    """Gives the Declaration's paragraphs in each language."""
+    """Return the Declaration's paragraphs in each language."""
     found: dict[str, list[str]] = defaultdict(list)
     with tarfile.open(archive) as files:
 
@@ -73,7 +73,7 @@ def paragraphs(archive: Path) -> dict[str, list[str]]:
 
 
 def page_strings(folder: Path) -> Texts:
-    """Gives the strings of Django's pages that have no placeholders."""
+    """Return the strings of Django's pages that have no placeholders."""
     if not (folder / DJANGO).exists():
         name, version, _ = DJANGO.split("-", 2)
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", f"{name}=={version}"]
@@ -97,7 +97,7 @@ def page_strings(folder: Path) -> Texts:
 
 
 def samples(folder: Path) -> dict[str, Texts]:
-    """Gives texts of each length."""
+    """Return texts of each length."""
     found: dict[str, Texts] = {}
     strings = page_strings(folder)
     for least, most in zip(WORDS, (*(n - 1 for n in WORDS[1:]), 99), strict=True):
@@ -121,13 +121,13 @@ def samples(folder: Path) -> dict[str, Texts]:
 
 
 def gateway_detector(languages: Iterable[str]) -> Detect:
-    """Gives that of the gateway."""
+    """Return that of the gateway."""
     detector = Detector(list(languages), lambda name: {"no": "nb"}.get(name, name))
     return lambda text: detector.detect(text)[0].language
 
 
 def libretranslate_detector(languages: Iterable[str]) -> Detect:
-    """Gives that of LibreTranslate."""
+    """Return that of LibreTranslate."""
     from libretranslate.detect import Detector as Other
 
     detector = Other(["no" if code == "nb" else code for code in languages])

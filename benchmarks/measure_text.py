@@ -57,7 +57,7 @@ class Load:
     targets: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Give the row's name."""
+        """Return the row's name."""
         return f"{self.clients} clients x {len(self.targets)} languages"
 
 
@@ -151,7 +151,7 @@ async def _measure(
     rounds: int,
     seconds: float,
 ) -> tuple[dict[Load, list[dict[str, float]]], dict[Load, str]]:
-    """Give the rates of each round by load, and how many answers differ."""
+    """Return the rates of each round by load, and how many answers differ."""
     sentences = whole_sentences()
     async with AsyncExitStack() as stack:
         ways = await open_ways(stack, names, url, repository)
@@ -170,7 +170,7 @@ async def _measure(
 
 
 def whole_sentences() -> list[str]:
-    """Give the lines that are one sentence to the server as well: the same work both ways."""
+    """Return the lines that are one sentence to the server as well: the same work both ways."""
     core = load_core()
     lines = SENTENCES.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if len(core.segment(line.encode(), "en")) == 1]

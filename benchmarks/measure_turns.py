@@ -63,7 +63,7 @@ def _repository(folder: Path, directory: Path) -> Path:
 
 
 def _send(client: grpc_client.InferenceServerClient, row: list[int], options: dict) -> float:
-    """Gives the milliseconds of one row."""
+    """Return the milliseconds of one row."""
     ids = grpc_client.InferInput("INPUT_IDS", [1, len(row)], "INT32")
     ids.set_data_from_numpy(np.array([row], dtype=np.int32))
     started = time.perf_counter()

@@ -50,7 +50,7 @@ class Setting:
     network_mbit: float = 1000.0
 
     def limits(self) -> dict[str, float]:
-        """Give the rows a second that each part could do if it never waited."""
+        """Return the rows a second that each part could do if it never waited."""
         wait_s = (self.server_ms + self.client_ms) / 1000
         return {
             "servers": self.servers * self.cores / self.server_ms * 1000,

@@ -145,12 +145,12 @@ class Subject:
         return (self.source.code if self.source else "", self.target.code)
 
     def encode(self, text: str) -> list[int]:
-        """Gives our row; empty where there is nothing to translate."""
+        """Return our row; empty where there is nothing to translate."""
         row: list[int] = self.native.source(text, *self.pair)
         return row
 
     def answer(self, text: str) -> list[int]:
-        """Gives a row as a model would answer it: pieces of the target's side, and the end."""
+        """Return a row as a model would answer it: pieces of the target's side, and the end."""
         if text not in self._answers:
             rules = self.client.rules
             kept = [i for i in self._of_targets.encode(text) if i not in rules.special_ids]
@@ -158,7 +158,7 @@ class Subject:
         return self._answers[text]
 
     def is_tie(self, ours: Sequence[int], theirs: Sequence[int]) -> bool:
-        """Tells whether two rows are the same text in pieces whose scores have the same sum."""
+        """Return whether two rows are the same text in pieces whose scores have the same sum."""
         if FAMILIES[self.family] != "unigram":
             return False
         sums = [sum(self._scores.get(i, 0.0) for i in row) for row in (ours, theirs)]

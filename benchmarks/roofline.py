@@ -104,7 +104,7 @@ class Limits:
     bytes: float
 
     def bound_ns(self, name: str, part: Part) -> float:
-        """Give the least time that the limits leave for a part."""
+        """Return the least time that the limits leave for a part."""
         operations = self.floats if name in ATTENTION else self.products
         return 1e9 * max(part.operations / operations, part.bytes / self.bytes)
 

@@ -20,7 +20,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def model_of(arguments: argparse.Namespace, folder: Path) -> Path:
-    """Gives the CTranslate2 directory; a shape's is made in `folder`."""
+    """Return the CTranslate2 directory; a shape's is made in `folder`."""
     return arguments.model or make_shape(arguments.shape, folder)
 
 

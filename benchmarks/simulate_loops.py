@@ -158,7 +158,7 @@ class _Model:
         return self._worth[min(int(rows * more), len(self._worth) - 1)]
 
     def claim(self, lanes: int, *, spare: bool) -> _Loop | None:
-        """Give the loop that waited longest for its turn; else another one for waiting rows."""
+        """Return the loop that waited longest for its turn; else another one for waiting rows."""
         running = [loop for loop in self.loops if not loop.busy and loop.known]
         if running:
             return self._claim_loop(min(running, key=lambda loop: loop.last_turn), lanes)

@@ -19,7 +19,7 @@ TARGETS = ["de", "fr", "es"]
 
 
 async def captions() -> AsyncIterator[str]:
-    """Give each line as soon as it is there."""
+    """Yield each line as soon as it is there."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         yield line.rstrip("\n")
 

@@ -53,7 +53,7 @@ _COMMON = {"-h", "--help-all", "--version", "-v", "-q", "--log-format", "--print
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """Give each command that the package installs, with its module; also those of two words."""
+    """Yield each command that the package installs, with its module; also those of two words."""
     scripts = entry_points(group="console_scripts")
     for script in sorted(scripts, key=lambda one: one.name):
         if script.value.startswith("ct2_triton."):
@@ -65,7 +65,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def page() -> str:
-    """Give the whole page: Markdown text."""
+    """Return the whole page: Markdown text."""
     from ct2_triton.cli import command_parser
 
     parts = [_HEAD]

@@ -39,7 +39,7 @@ class Panel:
 
 
 def rate(metric: str, by: str = "model", more: str = "") -> str:
-    """Give what a counter grows by a second, summed over all labels but `by`."""
+    """Return what a counter grows by a second, summed over all labels but `by`."""
     labels = MINE.replace("}", f", {more}}}") if more else MINE
     return f"sum by ({by}) (rate({metric}{labels}[$__rate_interval]))"
 
@@ -50,7 +50,7 @@ def part(of: str, among: str) -> str:
 
 
 def quantiles(metric: str) -> dict[str, str]:
-    """Give the middle of a histogram and what 95 of 100 stay below."""
+    """Return the middle of a histogram and what 95 of 100 stay below."""
     return {
         f"{{{{model}}}} {name}": f"histogram_quantile({q}, {rate(metric + '_bucket', 'le, model')})"
         for name, q in (("50 %", 0.5), ("95 %", 0.95))
@@ -58,7 +58,7 @@ def quantiles(metric: str) -> dict[str, str]:
 
 
 def gauge(metric: str) -> dict[str, str]:
-    """Give a gauge as it stands."""
+    """Return a gauge as it stands."""
     return {"{{model}} {{version}}": metric + MINE}
 
 
@@ -301,7 +301,7 @@ SECTIONS: dict[str, list[Panel]] = {
 
 
 def dashboard(metrics: list[dict[str, Any]]) -> dict[str, Any]:
-    """Give the dashboard as Grafana reads it.
+    """Return the dashboard as Grafana reads it.
 
     Args:
         metrics: What `ct2_triton._core.metrics()` gives: the help of each panel.

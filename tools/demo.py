@@ -114,12 +114,12 @@ class Flow:
         return max(self.done.values()) - min(self.taken.values())
 
     def latency(self) -> str:
-        """Says how long a sentence took."""
+        """Return how long a sentence took."""
         p50, p95 = (self.percentile_ms(share) for share in (0.5, 0.95))
         return f"p50 {p50:.0f} ms and p95 {p95:.0f} ms until a sentence is there in all languages"
 
     def percentile_ms(self, share: float) -> float:
-        """Give the latency that at least this share of the sentences does not exceed."""
+        """Return the latency that at least this share of the sentences does not exceed."""
         return 1000 * percentile((self.done[i] - self.taken[i] for i in self.taken), share)
 
 

@@ -139,7 +139,7 @@ def _tensor(name: str, ids: Sequence[int]) -> InferInput:
 
 
 def types_of(device: str) -> list[str]:
-    """Give the types that CTranslate2 computes with on a device, in the order of TYPES."""
+    """Return the types that CTranslate2 computes with on a device, in the order of TYPES."""
     known = ctranslate2.get_supported_compute_types("cuda" if device == "gpu" else "cpu")
     return [name for name in TYPES if name in known]
 

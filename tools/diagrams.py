@@ -121,7 +121,7 @@ REQUEST = Picture(
 
 
 def draw(picture: Picture) -> str:
-    """Give the picture as SVG text."""
+    """Return the picture as SVG text."""
     size = f'width="{picture.width}" height="{picture.height}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {picture.width} '

@@ -167,7 +167,7 @@ def pack(images: list[Image]) -> bytes:
 
 
 def describe(image: Image) -> str:
-    """Say what an image holds: its size, and of each kernel the registers."""
+    """Return what an image holds: its size, and of each kernel the registers."""
     lines = [f"{image.architecture}: {len(image.content):,} bytes"]
     for kernel, registers in sorted(image.registers.items()):
         lines.append(f"  {kernel:26} {registers:4} registers, spilled {image.spilled[kernel]}")
@@ -175,7 +175,7 @@ def describe(image: Image) -> str:
 
 
 def is_current(images: Path) -> bool:
-    """Tell whether a file of images is as new as what it is made of."""
+    """Return whether a file of images is as new as what it is made of."""
     sources = [Path(__file__), *KERNELS.glob("*.cu*"), *KERNELS.glob("*.h")]
     newest = max(path.stat().st_mtime for path in sources)
     return images.is_file() and images.stat().st_mtime >= newest

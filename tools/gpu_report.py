@@ -70,7 +70,7 @@ MOST_STEP_MS = 0.25  # of transformer-base in float16, up to 48 rows
 
 
 def missing(parts: list[str]) -> list[str]:
-    """Say what these parts of gpu_check.sh need and what is not here."""
+    """Return what these parts of gpu_check.sh need and what is not here."""
     lacks = []
     if count_gpus() == 0:
         lacks.append("a GPU (the driver, libcuda.so.1); --cpu runs the same steps without one")

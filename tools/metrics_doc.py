@@ -55,7 +55,7 @@ QUOTIENTS = {
 
 
 def page(metrics: list[dict[str, Any]], bounds: list[float]) -> str:
-    """Give the whole page.
+    """Return the whole page.
 
     Args:
         metrics: What `ct2_triton._core.metrics()` gives.

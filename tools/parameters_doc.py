@@ -98,7 +98,7 @@ _SCOPES = {
 
 
 def page(rows: list[dict[str, Any]]) -> str:
-    """Give the whole page.
+    """Return the whole page.
 
     Args:
         rows: What `ct2_triton._core.parameters()` gives.

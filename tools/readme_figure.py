@@ -69,7 +69,7 @@ def read_points(report: str) -> dict[str, list[Point]]:
 
 
 def read_conditions(report: str) -> str:
-    """Say when a report was made, with which model, on what, and beside which other work.
+    """Return when a report was made, with which model, on what, and beside which other work.
 
     Args:
         report: The text of a report.md.

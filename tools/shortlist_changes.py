@@ -117,7 +117,7 @@ def _equal(answers: Sequence[str], reference: Sequence[str]) -> int:
 
 
 def table(found: Sequence[Changes]) -> str:
-    """Give a Markdown table, a row for each language."""
+    """Return a Markdown table, a row for each language."""
     lines = ["| into | answers changed | right without | right with |", "|---|---:|---:|---:|"]
     for changes in found:
         total = len(changes.texts)
@@ -166,7 +166,7 @@ def _references(
 def _ways(
     model: PreparedModel, args: argparse.Namespace, record: dict[str, Any]
 ) -> Iterator[tuple[TwoWays, Language | None]]:
-    """Give each language of the shortlist with a model that has its list."""
+    """Yield each language of the shortlist with a model that has its list."""
     targets = [model.rules.target_language(entry["code"]) for entry in record["languages"]]
     own = read_lists(model.model_folder)
     both = None if own else TwoWays(model, args.compute_type, args.beam)

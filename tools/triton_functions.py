@@ -35,14 +35,14 @@ entry point that servers call since {ready}, when a client asks whether the mode
 
 
 def declared() -> dict[str, bool]:
-    """Give the functions that our header declares, and whether each may be missing."""
+    """Return the functions that our header declares, and whether each may be missing."""
     text = re.sub(r"//[^\n]*", "", (ABI / "triton_c_api.h").read_text(encoding="utf-8"))
     found = re.findall(r"\b(TRITON(?:SERVER|BACKEND)_[A-Z]\w+)\(([^;]*);", text)
     return {name: "__attribute__((weak))" in rest for name, rest in found}
 
 
 def releases(core: Path) -> dict[str, str]:
-    """Give the text of the headers of each release, from the oldest."""
+    """Return the text of the headers of each release, from the oldest."""
     refs = _git(core, "for-each-ref", "--format=%(refname)").split()
     by_name = {m[1]: ref for ref in refs if (m := re.search(r"/r(2\d\.\d\d)$", ref))}
     return {
@@ -52,7 +52,7 @@ def releases(core: Path) -> dict[str, str]:
 
 
 def page(core: Path) -> str:
-    """Give the whole page."""
+    """Return the whole page."""
     headers = releases(core)
     rows = []
     for name, is_weak in sorted(declared().items()):

@@ -122,7 +122,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def alignments(args: argparse.Namespace) -> int:
-    """Say of each choice of heads how often a value's tokens come from that value."""
+    """Return of each choice of heads how often a value's tokens come from that value."""
     from train_demo.alignments import choices, share_right
     from train_demo.corpus import held_out_sentences
     from train_demo.grammar import read_grammar

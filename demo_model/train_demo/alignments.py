@@ -25,7 +25,7 @@ SHIPPED = Path(__file__).resolve().parents[2] / "python" / "ct2_triton" / "demo_
 
 
 def choices() -> Iterator[tuple[int, list[int]]]:
-    """Give what to compare: layers with all their heads, and single heads."""
+    """Yield what to compare: layers with all their heads, and single heads."""
     for layer in range(LAYERS):
         yield layer, list(range(HEADS))
         yield from ((layer, [head]) for head in range(HEADS))
@@ -97,7 +97,7 @@ class _Pieces:
         )
 
     def row(self, sentence: Sentence, target: str) -> tuple[list[int], list[int]]:
-        """Give source ids and prefix."""
+        """Return source ids and prefix."""
         pieces = self._processor.encode(sentence.texts[SOURCE], out_type=str)
         source = [FLORES[SOURCE], *pieces, "</s>"]
         return [self._ids[name] for name in source], [self._ids[FLORES[target]]]
@@ -108,7 +108,7 @@ def _text(pieces: Sequence[str]) -> str:
 
 
 def _owners(pieces: Sequence[str], places: Sequence[Place]) -> list[str | None]:
-    """Give the variable whose value has most of each piece; None where none has any."""
+    """Return the variable whose value has most of each piece; None where none has any."""
     ends = list(accumulate((len(piece) for piece in pieces), initial=-1))  # a space goes before
 
     def owner(start: int, end: int) -> str | None:

@@ -72,11 +72,11 @@ class TrainingData:
         rng.shuffle(self._batches)
 
     def __len__(self) -> int:
-        """Give the number of batches."""
+        """Return the number of batches."""
         return len(self._batches)
 
     def from_batch(self, first: int) -> Iterator[Batch]:
-        """Give the batches from this number on."""
+        """Yield the batches from this number on."""
         for numbers in self._batches[first:]:
             rows = [self._rows[i] for i in numbers]
             sources = [[*source, self._end] for source, _ in rows]

@@ -20,7 +20,7 @@ _DRAWS = 1000
 
 
 def is_held_out(sentence: Sentence) -> bool:
-    """Says whether a sentence is kept from training.
+    """Return whether a sentence is kept from training.
 
     The hash of the template and its combination of slot values decides, so that the split depends
     on nothing else: about a tenth of all combinations of every template.

@@ -73,7 +73,7 @@ def evaluate(checkpoint: Path, sentences: Sequence[Sentence]) -> list[Score]:
 
 
 def describe(grammar: Grammar, sentences: Sequence[Sentence]) -> str:
-    """Says what was evaluated: how many sentences, templates and words."""
+    """Return what was evaluated: how many sentences, templates and words."""
     words = sorted(len(sentence.texts[SOURCE].split()) for sentence in sentences)
     return (
         f"{len(sentences)} distinct held-out sentences of {len({s.template for s in sentences})} "

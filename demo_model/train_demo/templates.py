@@ -28,7 +28,7 @@ class Slot:
     capital: bool = False
 
     def fill(self, forms: Forms) -> str:
-        """Give the text for a value's forms in this language."""
+        """Return the text for a value's forms in this language."""
         if self.choices is None:
             text = forms[self.form]
         else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of numbers and origins on a command line, for argparse's `type`: refusals say why."""
+"""Parsers of command-line values for argparse's `type`; their errors say what is wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 ANY_ORIGIN = "*"
-_NO_ORIGIN = "null"  # of a page from a file, or in a closed frame
+_NO_ORIGIN = "null"  # sent by a page from a file or in a sandboxed frame
 _LAST_PORT = 65_535
 _PORTS = {"http": 80, "https": 443}
 
@@ -39,7 +39,7 @@ def port_number(text: str, least: int = 0) -> int:
 
 
 def duration(text: str) -> float:
-    """Read a finite number above 0, of seconds or minutes."""
+    """Read a finite number above 0, in seconds or minutes."""
     try:
         value = float(text)
     except ValueError:
@@ -63,7 +63,7 @@ def secret(path: str) -> str:
 def origin(text: str) -> str:
     """Read an origin as browsers send it, for argparse's `type`.
 
-    It is `*`, `null`, or a scheme and a host, with a port if it is not the usual one.
+    It is `*`, `null`, or a scheme and a host, with a port if it is not the default one.
     """
     if text in {ANY_ORIGIN, _NO_ORIGIN} or host_and_port(text) is not None:
         return text.lower()
@@ -74,7 +74,7 @@ def origin(text: str) -> str:
 
 
 def host_name(text: str) -> str:
-    """Read a server's name as `Host` has it, for argparse's `type`: `*`, a name, an address."""
+    """Read a name as in the header `Host`, for argparse's `type`: `*`, a name or an address."""
     found = host_and_port(f"http://{text}")
     name = text.lower().strip("[]").rstrip(".")
     if text == ANY_ORIGIN or (found and found[0].rstrip(".") == name):
@@ -86,7 +86,7 @@ def host_name(text: str) -> str:
 
 
 def public_address(text: str) -> str:
-    """Read a server's address for visitors, for argparse's `type`: an origin, maybe a path."""
+    """Read a server's public address, for argparse's `type`: an origin, with an optional path."""
     parts = urlsplit(text)
     is_web = parts.scheme in {"http", "https"} and not (parts.query or parts.fragment)
     if is_web and host_and_port(f"{parts.scheme}://{parts.netloc}") is not None:
@@ -97,7 +97,7 @@ def public_address(text: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached from this machine only; no for names not known."""
+    """Return whether an address can be reached from this machine only; False for unknown names."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -105,7 +105,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_and_port(origin: str) -> tuple[str, int] | None:
-    """Give the host and the port of an origin; None where one is missing, or there is more."""
+    """Return the host and the port of an origin; None if it has no port, or has anything else."""
     try:
         parts = urlsplit(origin.lower())
         port = parts.port or _PORTS.get(parts.scheme)

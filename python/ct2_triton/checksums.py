@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SHA-256 of the files of a prepared model: written by ct2-prepare, compared on request.
+"""SHA-256 checksums of a prepared model's files: written by ct2-prepare, verified on request.
 
-They find damage (a broken disk, a truncated copy), not an attacker, who could change the
-manifest as well.
+They detect damage (a broken disk, a truncated copy), but not an attacker, who could also change
+the manifest.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _BLOCK_BYTES = 1 << 20
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """Give the SHA-256 of each file of a model but the manifest, by relative path, sorted."""
+    """Return the SHA-256 of each file of a model except the manifest, by relative path, sorted."""
     return {name: sha256(folder / name) for name in _names(folder)}
 
 
 def verify(folder: Path) -> list[str]:
-    """Compare the files of a prepared model with its manifest; damage raises an error.
+    """Compare the files of a prepared model with its manifest; raise PreparedModelError for damage.
 
-    A version with a record of its own is compared with that. Version 1 may have been removed if
-    there is another. A changed `config.pbtxt` and additional files are no damage: they are returned
-    in a sentence each.
+    A version with its own record is compared with that. Version 1 may have been removed if there is
+    another. A changed `config.pbtxt` and additional files are not damage: a sentence about each is
+    returned.
     """
     versions = [version for version in versions_in(folder) if has_own_record(folder, version)]
     notes = _verify(folder, set(map(str, versions)), first_may_miss=bool(versions))
@@ -41,7 +41,7 @@ def verify(folder: Path) -> list[str]:
 
 
 def verify_version(folder: Path, version: int) -> None:
-    """Raise PreparedModelError where files of a version differ from its record, if it has one."""
+    """Raise PreparedModelError if files of a version differ from its record, if it has one."""
     if has_own_record(folder, version):
         _verify(folder / str(version))
     elif record_of(folder, version):
@@ -52,7 +52,7 @@ def verify_version(folder: Path, version: int) -> None:
 def _verify(
     folder: Path, apart: Collection[str] = (), *, first_may_miss: bool = False
 ) -> list[str]:
-    """Compare files with their record; those of the folders `apart` have records of their own."""
+    """Compare files with their record, except the folders `apart`, which have their own."""
     listed = read_json(folder / MANIFEST_NAME).get("files")
     if not isinstance(listed, dict) or not listed:
         raise PreparedModelError(

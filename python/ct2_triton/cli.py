@@ -4,7 +4,7 @@
 A command is a module ``ct2_triton.<area>.cli`` with ``add_arguments(parser)`` and
 ``run(args) -> int``; its docstring is the command's description. ``run`` raises; this module
 catches, prints one line and picks the exit code: 0 done, 1 failed, 2 misuse. A module that sets
-``PASSES_ON`` gets what stands after ``--`` as ``args.passed_on``.
+``PASSES_ON`` gets the arguments after ``--`` as ``args.passed_on``.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def main(
     argv: Sequence[str] | None = None,
     others: Sequence[str] = (),
 ) -> int:
-    """Run a command of a module with `add_arguments` and `run`, and give the exit code.
+    """Run a command of a module with `add_arguments` and `run`, and return the exit code.
 
-    0 is done, 1 failed, 130 interrupted. A misuse leaves through argparse with 2. `others` are the
+    0 is done, 1 failed, 130 interrupted. For a misuse, argparse exits with 2. `others` are the
     first arguments that run another command.
     """
     try:
         return _run(program, module_name, argv, others)
-    except KeyboardInterrupt as error:  # also while modules are imported, which may take a second
+    except KeyboardInterrupt as error:  # also during imports, which may take a second
         _flush()
         print(f"{program}: " + ": ".join(["interrupted", *map(str, error.args)]), file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -55,8 +55,8 @@ def main(
 def command_parser(program: str, module: ModuleType) -> CommandParser:
     """Build the parser of one command, without its environment variables.
 
-    The docstring of the module is its description, and `USUAL` has the options that `--help` shows,
-    where it is not all.
+    The docstring of the module is the description. `USUAL`, if it exists, lists the options that
+    `--help` shows.
     """
     parser = CommandParser(prog=program, description=module.__doc__)
     parser.usual = frozenset(getattr(module, "USUAL", ()))
@@ -82,28 +82,28 @@ def _run(program: str, module_name: str, argv: Sequence[str] | None, others: Seq
     set_up(parser, args, os.environ)
     try:
         status = int(module.run(args))
-        print(end="", flush=True)  # else Python itself says at its end what cannot be written
+        print(end="", flush=True)  # else Python reports at exit what it cannot write
     except (Ct2TritonError, OSError) as error:
         return _failed(error)
     return status
 
 
 def _failed(error: Exception) -> int:
-    """Say in a line why a command has failed; give its exit code."""
+    """Print in one line why a command failed; return its exit code."""
     text = str(error)
-    if isinstance(error, OSError):  # the disk is full, say
+    if isinstance(error, OSError):  # such as a full disk
         place = "" if error.filename is None else f": {error.filename}"
         text = f"{error.strerror or repr(error)}{place}"
     _flush()
-    if not isinstance(error, BrokenPipeError):  # the reader has ended, as in "| head"
+    if not isinstance(error, BrokenPipeError):  # the reader has ended, as with "| head"
         _LOG.error("%s", text)
     _LOG.debug("this is where:", exc_info=True)
     return EXIT_FAILED
 
 
 def _flush() -> None:
-    """Write what is left of the output; drop what cannot be written, as Python would try again."""
-    with suppress(AttributeError):  # there may be no output
+    """Flush the output; discard what cannot be written, because Python would try again at exit."""
+    with suppress(AttributeError):  # standard output may be None
         try:
             sys.stdout.flush()
         except OSError:
@@ -114,7 +114,7 @@ def _flush() -> None:
 def _with_more(
     program: str, module: str, others: Mapping[str, str], argv: Sequence[str] | None = None
 ) -> int:
-    """Run a command, or another one that its first argument names: a file's name is ./NAME then."""
+    """Run a command, or another that its first argument names; a file of that name is ./NAME."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments and arguments[0] in others:
         name, *rest = arguments

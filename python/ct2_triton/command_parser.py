@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parser of the commands: `--help` has the usual options, `--help-all` has all."""
+"""The parser of the commands: `--help` shows common options, `--help-all` shows all."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 _VARIABLE = re.compile(r" \[\$\w+(=\w+)?\]$")  # written into the help by `add_variables`
 _ALWAYS = frozenset({"--help", "--help-all", "--quiet"})
 _EXIT_MISUSE = 2
-# A word that argparse never takes for a value, which may be "-", a negative number, or have spaces.
+# A word that argparse always takes for an option: not "-", a negative number, or one with spaces.
 _OPTION = re.compile(r"-(?!\d+$|\d*\.\d+$)[^ ]+")
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that answers a misuse in one line.
+    """A parser that reports a misuse in one line.
 
     Attributes:
         usual: Options that `--help` shows; empty for all.
@@ -47,7 +47,7 @@ class CommandParser(argparse.ArgumentParser):
         args: Sequence[str] | None = None,
         namespace: Any = None,  # noqa: ANN401 - as there
     ) -> tuple[Any, list[str]]:
-        """Refuse an unknown option by name, before argparse misses the option it stands for."""
+        """Refuse an unknown option by name, before argparse reports a missing one instead."""
         arguments = list(sys.argv[1:] if args is None else args)
         if unknown := self._unknown_option(arguments):
             near = difflib.get_close_matches(unknown, self._option_string_actions, 1)
@@ -58,7 +58,7 @@ class CommandParser(argparse.ArgumentParser):
         return super().parse_known_args(arguments, namespace)
 
     def _unknown_option(self, arguments: Sequence[str]) -> str | None:
-        """Return the first option that is not of this parser; subcommands check their own."""
+        """Return the first unknown option; subcommands check their own."""
         subcommands = self._subcommands()
         for argument in arguments:
             if argument == "--" or argument in subcommands:
@@ -76,17 +76,17 @@ class CommandParser(argparse.ArgumentParser):
         }
 
     def _knows(self, name: str) -> bool:
-        """Tell whether argparse takes this word for an option, or for the start of one."""
+        """Return whether argparse takes this word for an option or the start of one."""
         known = self._option_string_actions
         is_short = not name.startswith("--") and name[:2] in known  # its value may be attached
         return is_short or any(option.startswith(name) for option in known)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line, and end."""
+        """Print the error in one line, and exit."""
         self.exit(_EXIT_MISUSE, f"{self.prog}: {message}; see {self.prog} --help\n")
 
     def format_usual_help(self) -> str:
-        """Give the text of `--help`."""
+        """Return the text of `--help`."""
         if not self.usual:
             return self.format_help()
         formatter = _WithoutVariables(self.prog)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that say how a command reaches its server, and the client that they make."""
+"""The options for the connection to a server, and the client made from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def add_connection_arguments(parser: argparse.ArgumentParser, outage_s: float = 300.0) -> None:
-    """Declare how servers are reached, as a group of their own.
+    """Declare the connection options, in an argument group.
 
     `outage_s` is how long an outage may last by default, once a server has answered.
     """
@@ -60,7 +60,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser, outage_s: float = 
 
 
 def add_access_arguments(group: argparse._ActionsContainer) -> None:
-    """Declare what a server may ask of its clients: headers and certificates."""
+    """Declare the options for headers and certificates."""
     group.add_argument(
         "--header",
         action="append",
@@ -79,7 +79,7 @@ def add_access_arguments(group: argparse._ActionsContainer) -> None:
 
 
 def add_request_arguments(parser: argparse.ArgumentParser, limit: str) -> None:
-    """Declare what goes with each request: decoding options, and its limit of time."""
+    """Declare the options of each request: decoding options and the time limit."""
     parser.add_argument(
         "--option",
         action="append",
@@ -98,7 +98,7 @@ def add_request_arguments(parser: argparse.ArgumentParser, limit: str) -> None:
 
 
 def add_web_arguments(parser: argparse.ArgumentParser, port: int, pages: str) -> None:
-    """Declare at what a command with pages listens, for whom, and what it tells of that."""
+    """Declare the options of a web server: addresses, access and logs."""
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     said = "port to listen at; 0: any (default: %(default)s)"
@@ -113,12 +113,12 @@ def add_web_arguments(parser: argparse.ArgumentParser, port: int, pages: str) ->
 
 
 def outage_s(args: argparse.Namespace) -> float:
-    """Give how long an outage may last, in seconds: `--retry-for`, else the command's default."""
+    """Return the longest outage in seconds: `--retry-for`, else the command's default."""
     return float(args.default_outage_s if args.retry_for is None else args.retry_for)
 
 
 def add_tokenizer_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the places where a model's tokenizer is looked for: one of them, or neither."""
+    """Declare the options for the place of the tokenizer, of which at most one may be given."""
     place = parser.add_mutually_exclusive_group()
     place.add_argument(
         "--model-repository",
@@ -138,13 +138,13 @@ def make_client(
 ) -> TranslationClient:
     """Make the client that a command's arguments describe; it has not connected yet.
 
-    Further settings take the place of what the arguments say.
+    `settings` override the arguments.
     """
     return TranslationClient(args.url, model, **(client_settings(args) | settings))
 
 
 def client_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Give the further settings of that client."""
+    """Return the settings of that client."""
     return {
         "load_balancing": args.load_balancing,
         "repository": args.model_repository,
@@ -158,7 +158,7 @@ def client_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
-    """Make the credentials of `--tls-ca`, `--tls-cert` and `--tls-key`; None without files."""
+    """Make credentials from `--tls-ca`, `--tls-cert` and `--tls-key`; None without files."""
     import grpc
 
     if (args.tls_cert is None) != (args.tls_key is None):
@@ -169,13 +169,13 @@ def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
     return grpc.ssl_channel_credentials(ca, key, cert)
 
 
-# What else the client's calls take by name.
+# Other keyword arguments of the client's calls.
 _NO_OPTIONS = {"text", "source", "targets", "timeout_s", "supersede", "session", "options"}
 _NO_OPTIONS |= {"prefix", "draft", "metadata"}
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """Read NAME=VALUE; a value that is JSON (4, 0.5, true, ["a"]) is taken as such."""
+    """Read NAME=VALUE; a value that is valid JSON (4, 0.5, true, ["a"]) is parsed."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
@@ -188,7 +188,7 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _seconds(text: str) -> float:
-    """Read a number of seconds from 0 on."""
+    """Read a number of seconds, at least 0."""
     return 0.0 if text.strip() in {"0", "0.0"} else duration(text)
 
 
@@ -219,7 +219,7 @@ def header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     try:
         [found] = read_headers({name.strip(): value.strip()} if colon else {"": ""})
-    except InvalidCallError:  # which names the value: it may be a secret, and this ends in a log
+    except InvalidCallError:  # do not repeat its text, which has the value: it may be a secret
         raise argparse.ArgumentTypeError(
             "a header is 'NAME: VALUE': a name of letters, digits, '-', '_' and '.', which neither "
             "begins with 'grpc-' nor ends with '-bin', and a value of printable ASCII"

@@ -12,5 +12,5 @@ DEFAULT_TEXT = f"default: ./{REPOSITORY_NAME}"  # for --help
 
 
 def default_repository() -> Path:
-    """Give CT2_MODEL_REPOSITORY, else `./model_repository`; it may be missing."""
+    """Return CT2_MODEL_REPOSITORY, else `./model_repository`; it may be missing."""
     return Path(os.environ.get(REPOSITORY_VARIABLE) or REPOSITORY_NAME)

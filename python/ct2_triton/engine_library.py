@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the CTranslate2 shared library inside the ``ctranslate2`` wheel, and opens it for the core.
+"""Find the CTranslate2 shared library in the ``ctranslate2`` wheel, and open it for the core.
 
-The wheel keeps its library and a private libgomp in ``ctranslate2.libs`` beside the package. Both
-the compiled core and the Triton backend use that one library; neither needs the Python module
-``ctranslate2`` to be imported.
+The wheel has its library and a private libgomp in ``ctranslate2.libs`` next to the package. Both
+the compiled core and the Triton backend use that library, without importing the Python module
+``ctranslate2``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _CORE = "ct2_triton._core"
-# Names another build of the core, as CT2_TRITON_PLUGIN names another build of the backend.
+# Selects another build of the core, as CT2_TRITON_PLUGIN selects one of the backend.
 CORE_VARIABLE = "CT2_TRITON_CORE"
 # The name that the core and the Triton backend ask the loader for.
 ENGINE_NAME = "libctranslate2.so.4"
 # As backend/src/engine/compute/gpu/gpu_place.cc asks for it, beside the core or the backend.
 GPU_IMAGES_NAME = "gpu_kernels.bin"
-# A second thread that initialises the core meanwhile would be given a module that is half done.
+# Without it, a second thread could get a partially initialized module.
 _loading = threading.Lock()
 
 
@@ -40,10 +40,10 @@ class EngineLibraryError(Ct2TritonError):
 
 @dataclass(frozen=True)
 class EngineLibrary:
-    """The files of one CTranslate2 wheel that a process has to open.
+    """The shared libraries of one CTranslate2 wheel.
 
     Attributes:
-        library: libctranslate2, under the mangled name the wheel gives it.
+        library: libctranslate2, with the mangled name that it has in the wheel.
         dependencies: Private libraries that it loads from its own folder (libgomp).
     """
 
@@ -72,21 +72,20 @@ def find_engine_library(directory: Path | None = None) -> EngineLibrary:
 
 
 def gpu_images(folder: Path) -> dict[str, Path]:
-    """Give the kernels of GPUs in a folder by the name of their file; none where it has none."""
+    """Return the files of GPU kernels in a folder, by name."""
     images = folder / GPU_IMAGES_NAME
     return {GPU_IMAGES_NAME: images} if images.is_file() else {}
 
 
 def load_core() -> ModuleType:
-    """Import the compiled core beside a link to CTranslate2's library.
+    """Import the compiled core from a folder with a link to CTranslate2's library.
 
-    The library is not opened for everyone in the process: it carries its own MKL and OpenMP, and
-    with those in the global scope other extensions that have theirs (torch) call into the wrong
-    copy and crash.
+    The library is not opened in the global scope of the process. It contains its own MKL and
+    OpenMP, and other extensions that have theirs (torch) would call the wrong copy and crash.
 
     Returns:
-        The module ``ct2_triton._core``: the build that the variable CT2_TRITON_CORE names, else
-        the one installed with the package.
+        The module ``ct2_triton._core``: the build that the variable CT2_TRITON_CORE names, or the
+        installed one.
 
     Raises:
         EngineLibraryError: If CTranslate2's library cannot be found or opened.

@@ -2,10 +2,10 @@
 """Environment variables for the flags of the commands: one rule for all flags.
 
 `--grpc-port` of `ct2-serve` has the variable `CT2_SERVE_GRPC_PORT`; an action may name another as
-its `variable`. The value of a variable becomes the default of its flag, so the flag itself
-overrides it. An empty variable counts as not set. Variables of a subcommand carry its name as well:
-`CT2_TRANSLATE_BULK_WORKERS`. A variable with a command's name that belongs to no flag is refused,
-as an unknown flag is: a misspelt password would leave a server open.
+its `variable`. The value of a variable becomes the default of its flag, so the flag overrides it.
+An empty variable counts as not set. Variables of a subcommand include its name:
+`CT2_TRANSLATE_BULK_WORKERS`. A variable with a command's name that belongs to no flag is refused
+like an unknown flag, because a misspelt password would leave a server open.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ct2_triton.default_repository import REPOSITORY_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Flags that mean the same in all commands.
+# Flags with the same meaning in all commands.
 _SHARED = {"--url": "CT2_URL", "--model-repository": REPOSITORY_VARIABLE}
-# What Kubernetes sets in each pod for a Service, which may have the name of a command.
+# Variables that Kubernetes sets in each pod for a Service, which may have the name of a command.
 _SERVICE = re.compile(
     r"[^=]*(_SERVICE_(HOST|PORT\w*)=|_PORT_\d+_[A-Z]+P(_[A-Z]+)?=|_PORT=[a-z]+://)"
 )
@@ -34,14 +34,14 @@ _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no"
 def add_variables(
     parser: argparse.ArgumentParser, environment: Mapping[str, str], others: Sequence[str] = ()
 ) -> set[str]:
-    """Give each flag of a command its variable: name it in the help, and read it.
+    """Add an environment variable for each flag of a command: show it in the help, and read it.
 
-    A wrong value and an unknown variable end the process, as a wrong flag does.
+    An invalid value and an unknown variable end the process, like an invalid flag.
 
     Args:
         parser: The command's parser.
         environment: The variables of the process.
-        others: Words after the command's name that begin another command, with its own variables.
+        others: Words after the command's name that select another command with its own variables.
 
     Returns:
         The names of all variables of the command.
@@ -92,14 +92,14 @@ def _variable(words: str) -> str:
 def _value(
     parser: argparse.ArgumentParser, action: argparse.Action, name: str, text: str
 ) -> object:
-    """Read a variable as argparse reads the flag."""
+    """Convert the text of a variable as argparse converts that of the flag."""
     if action.nargs == 0:
         if text.lower() not in _TRUTH:
             parser.error(f"{name} is {text!r}; it must be one of {', '.join(_TRUTH)}")
         return action.const if _TRUTH[text.lower()] else action.default
     repeatable = isinstance(action, argparse._AppendAction)
     try:
-        # A path is one folder, whatever it holds.
+        # A path is not split, whatever characters it has.
         words = shlex.split(text) if repeatable and action.type is not Path else [text]
         values = [_one(parser, action, word) for word in words]
     except (argparse.ArgumentError, ValueError) as error:
@@ -114,8 +114,8 @@ def _one(parser: argparse.ArgumentParser, action: argparse.Action, text: str) ->
 
 
 class _Replaceable(list[Any]):
-    """Values of a variable for a flag that may be repeated: the flag's own take their place."""
+    """Values of a variable for a repeatable flag, which values of the flag replace."""
 
     def __copy__(self) -> list[Any]:
-        """Give argparse, which copies before it appends, nothing to append to."""
+        """Return an empty list, because argparse copies the default before it appends to it."""
         return []

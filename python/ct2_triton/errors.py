@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one exception tree of ct2-triton. Each class says what the caller can do about it."""
+"""The exceptions of ct2-triton. Each class says what the caller can do."""
 
 from __future__ import annotations
 
 
 class Ct2TritonError(Exception):
-    """Base of every error this package raises on purpose; catch it to catch them all."""
+    """Base of all errors that this package raises."""
 
 
 class ClientError(Ct2TritonError):
-    """Base of what the translation client raises."""
+    """Base of the translation client's errors."""
 
 
 class ServerUnreachableError(ClientError):
@@ -29,27 +29,27 @@ class RequestRejectedError(ClientError):
 
 
 class ModelNotFoundError(ClientError):
-    """The server does not have this model: check the name and what the server loaded."""
+    """The server does not have this model: check the name and the models that it loaded."""
 
 
 class ServerBusyError(ClientError):
-    """The server is reachable but takes no request now: send more slowly, or try later."""
+    """The server is reachable but busy: send more slowly, or try later."""
 
 
 class AccessDeniedError(ClientError):
-    """The server keeps this client out: send the header or the certificate that it asks for."""
+    """The server denies access: send the header or the certificate that it requires."""
 
 
 class SupersededError(ClientError):
-    """A newer request with the same key took this one's place: use the answer of that one."""
+    """A newer request with the same key replaced this one: use its answer."""
 
 
 class ServerFailedError(ClientError):
-    """The server failed while it worked on the request: its log says why."""
+    """The server failed during the request: see its log."""
 
 
 class UnexpectedResponseError(ClientError):
-    """The model's tensors are not those of docs/protocol.md: check which model is addressed."""
+    """The model's tensors are not those of docs/protocol.md: check the model's name."""
 
 
 class UnknownLanguageError(ClientError):
@@ -61,35 +61,35 @@ class TokenizerError(ClientError):
 
 
 class InvalidCallError(ClientError):
-    """The call itself cannot work, whatever the server says: correct its arguments."""
+    """The arguments of the call are invalid: correct them."""
 
 
 class MalformedLineError(ClientError):
-    """A line of the input holds no sentence: correct the line; the others are not concerned."""
+    """A line of the input has no sentence: correct it; other lines are not affected."""
 
 
 class PreparedModelError(Ct2TritonError):
-    """A prepared model cannot be read: name a folder that ct2-prepare wrote, or prepare again."""
+    """A prepared model cannot be read: name a folder of ct2-prepare, or prepare it again."""
 
 
 class PrepareError(Ct2TritonError):
-    """Base of what ct2-prepare raises; nothing was written, what existed is as it was."""
+    """Base of ct2-prepare's errors; nothing was written or changed."""
 
 
 class SourceError(PrepareError):
-    """The checkpoint cannot be had: check what the message names (id, network, access)."""
+    """The checkpoint is not available: check what the message names (ID, network, access)."""
 
 
 class UnsupportedModelError(PrepareError):
-    """The checkpoint is of no known family, or lacks files: choose one of the families named."""
+    """The checkpoint's family is not supported, or files are missing: see the message."""
 
 
 class MissingPackageError(PrepareError):
-    """A package is missing or of a version that does not work: install what the message names."""
+    """A package is missing or its version is unsupported: install what the message names."""
 
 
 class ConversionError(PrepareError):
-    """CTranslate2's converter refused the checkpoint: its words are in the message."""
+    """CTranslate2's converter refused the checkpoint: the message has its reason."""
 
 
 class VerificationError(PrepareError):
@@ -97,12 +97,12 @@ class VerificationError(PrepareError):
 
 
 class SettingError(PrepareError):
-    """A --set value or option is not possible: correct what the message names."""
+    """A --set value or an option is invalid: correct what the message names."""
 
 
 class VersionError(PrepareError):
-    """Versions of a model cannot be as asked for: the message says what differs or is missing."""
+    """The versions of a model cannot be changed so: the message says what differs or is missing."""
 
 
 class OutputError(PrepareError):
-    """The result cannot be written: choose another place, or replace what is there with --force."""
+    """The result cannot be written: choose another place, or overwrite it with --force."""

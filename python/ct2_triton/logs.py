@@ -120,7 +120,7 @@ class _Formatter(logging.Formatter):
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
     def time_of(self, record: logging.LogRecord) -> str:
-        """Give the time of a record in UTC, as RFC 3339 has it."""
+        """Return the time of a record in UTC, as RFC 3339 has it."""
         time = datetime.fromtimestamp(record.created, timezone.utc)
         return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -40,7 +40,7 @@ def listed(versions: Sequence[int]) -> str:
 
 
 def has_own_record(model: Path, version: int) -> bool:
-    """Say whether a version was prepared for itself, with `ct2-prepare --as-version`."""
+    """Return whether a version was prepared for itself, with `ct2-prepare --as-version`."""
     return (model / str(version) / MANIFEST_NAME).is_file()
 
 

@@ -220,7 +220,7 @@ class TokenRules:
         write_json(tokenizer_folder / LANGUAGES_NAME, self.content())
 
     def content(self) -> dict[str, Any]:
-        """Give the content of `languages.json`."""
+        """Return the content of `languages.json`."""
         return {"format": FORMAT, **asdict(self)}
 
     def source_language(self, name: str | None) -> Language | None:
@@ -249,7 +249,7 @@ class TokenRules:
         return [*rest, *first] if self.source_last else [*first, *rest]
 
     def target_prefix(self, target: Language | None) -> list[int]:
-        """Give one row of TARGET_PREFIX; empty where the model takes none."""
+        """Return one row of TARGET_PREFIX; empty where the model takes none."""
         return list(target.target_prefix_ids) if target else []
 
     def prefix_length(self, target: Language | None) -> int:

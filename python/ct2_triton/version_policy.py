@@ -29,7 +29,7 @@ def read_config(model: Path) -> ModelConfig:
 
 
 def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
-    """Say which of the versions that are there config.pbtxt has a server load.
+    """Return which of the versions that are there config.pbtxt has a server load.
 
     Without a policy it is the newest.
     """
@@ -43,7 +43,7 @@ def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
 
 
 def versions_served(model: Path) -> tuple[int, ...]:
-    """Say which of its versions a server loads."""
+    """Return which of its versions a server loads."""
     return served_versions(model, versions_in(model))
 
 
@@ -54,7 +54,7 @@ def keep_serving(model: Path) -> None:
 
 
 def has_policy(model: Path) -> bool:
-    """Say whether config.pbtxt names versions, or leaves the choice to the server's default."""
+    """Return whether config.pbtxt names versions, or leaves the choice to the server's default."""
     return bool(read_config(model).HasField("version_policy"))
 
 
@@ -109,7 +109,7 @@ _FILES = re.compile(r"\.\./([^/]+)/\{version\}/model")
 
 
 def files_of(name: str) -> str:
-    """Give the `model_path` by which a model beside this one takes the files of each version."""
+    """Return the `model_path` by which a model beside this one takes the files of each version."""
     return f"../{name}/{{version}}/model"
 
 
@@ -120,7 +120,7 @@ def followers(model: Path) -> list[Path]:
 
 
 def followed_by(folder: Path) -> str | None:
-    """Give the name of the model whose versions a model has; None where they are its own."""
+    """Return the name of the model whose versions a model has; None where they are its own."""
     if not (folder / CONFIG_NAME).is_file():
         return None
     path = read_config(folder).parameters["model_path"].string_value

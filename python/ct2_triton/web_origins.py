@@ -38,7 +38,7 @@ class Hosts:
         self._names = {socket.gethostname().lower(), *map(str.lower, names)}
 
     def has(self, host: str) -> bool:
-        """Tell whether what a request has in `Host` is a name of the server."""
+        """Return whether what a request has in `Host` is a name of the server."""
         found = host_and_port(f"http://{host}")
         if found is None:
             return False
@@ -64,7 +64,7 @@ class Readers:
         return ANY_ORIGIN in self._allowed
 
     def are_allowed(self, request: web.Request) -> bool:
-        """Tell whether the page that asks may read the answer."""
+        """Return whether the page that asks may read the answer."""
         return self.is_anybody or request.headers.get("Origin", "").lower() in self._allowed
 
     @web.middleware
@@ -117,7 +117,7 @@ class Origins:
         return await handler(request)
 
     def _refusal(self, request: web.Request) -> str | None:
-        """Say why a request is refused; None if it is not."""
+        """Return why a request is refused; None if it is not."""
         headers = request.headers
         host, given = headers.get("Host", ""), headers.get("Origin")
         if self._readers.is_anybody:
@@ -149,6 +149,6 @@ def _is_ip(host: str) -> bool:
 
 
 def _is_at(origin: str, host: str) -> bool:
-    """Tell whether pages of an origin come from a server that is reached at a host."""
+    """Return whether pages of an origin come from a server that is reached at a host."""
     found = host_and_port(origin)
     return found is not None and found == host_and_port(f"{origin.partition(':')[0]}://{host}")

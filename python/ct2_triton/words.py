@@ -30,7 +30,7 @@ def split_words(text: str) -> list[str]:
 
 
 def word_starts(text: str) -> list[int]:
-    """Give where each word of a text begins, in bytes of its UTF-8."""
+    """Return where each word of a text begins, in bytes of its UTF-8."""
     starts, end, size = [], 0, 0
     for word in _WORD.finditer(text):
         size += len(text[end : word.start()].encode())
@@ -70,7 +70,7 @@ _UNSPACED_END = re.compile(rf"[{UNSPACED}]$")
 
 
 def begins_with(text: str, start: str) -> bool:
-    """Tell whether a text begins with the words of another, each of them whole."""
+    """Return whether a text begins with the words of another, each of them whole."""
     words = [word.rstrip() for word in split_words(start)]
     found = [word.rstrip() for word in split_words(text)[: len(words)]]
     return found == words and text.startswith(start)
@@ -98,7 +98,7 @@ def words_covered(final: str, committed: str) -> int:
 
 
 def covered_start(final: str, committed: str) -> str:
-    """Give the start of a translation that what viewers have seen stands for."""
+    """Return the start of a translation that what viewers have seen stands for."""
     return join_words(split_words(final)[: words_covered(final, committed)])
 
 

@@ -74,7 +74,7 @@ _GPU_CONTENDERS = (
     "ct2-triton-int8_float16",
     "ctranslate2-float16",
 )
-# Of each kind, in the precisions that people serve. FastAPI untuned would take most of the time.
+# Each kind in the usual precisions, without untuned FastAPI, which would take most of the time.
 _FULL_CONTENDERS = (
     _BASELINE,
     "python-transformers-threads-float32",
@@ -256,7 +256,7 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
 
 
 def make_setup(args: argparse.Namespace, folder: Path) -> Setup:
-    """Give the model to measure, whose files go into this folder."""
+    """Return the model to measure; its files are written into this folder."""
     several = tuple(f"model{i + 1}" for i in range(args.models))
     shape = _shape(args)
     return Setup(
@@ -271,7 +271,7 @@ def make_setup(args: argparse.Namespace, folder: Path) -> Setup:
 
 
 def _shape(args: argparse.Namespace) -> str | None:
-    """Give the shape to measure; None where a model is given, or the demo model is meant."""
+    """Return the shape to measure; None for a given model and for the demo model."""
     return args.shape or (_FULL_SHAPE if args.full and not args.model else None)
 
 
@@ -279,14 +279,14 @@ def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
     usual = _FULL_CONTENDERS if args.full else _SMOKE_CONTENDERS
     names = args.contender or (_GPU_CONTENDERS if args.device == "gpu" else usual)
     for name in names:
-        contender_kind(name, args.device)  # a mistake is told before a model is prepared
+        contender_kind(name, args.device)  # report a mistake before a model is prepared
     if args.device == "gpu" and count_gpus() == 0:
         raise BenchError("--device gpu needs an NVIDIA GPU and its driver; there is none here")
     return tuple(dict.fromkeys(names))
 
 
 def read_lines(args: argparse.Namespace) -> list[str] | None:
-    """Read the lines to translate, before a model is made; None: random ids."""
+    """Read the lines to translate, before a model is prepared; None for random IDs."""
     if args.random_ids is not None or (_shape(args) and not args.text):
         return None
     file: Path = args.text or SENTENCES
@@ -299,7 +299,7 @@ def read_lines(args: argparse.Namespace) -> list[str] | None:
 def make_workload(
     args: argparse.Namespace, text: list[str] | None, setup: Setup, contenders: Sequence[str]
 ) -> Workload:
-    """Make the sentences from lines, or from random ids if there are no lines."""
+    """Make the sentences from lines, or from random IDs if there are no lines."""
     precisions = [name.rpartition("-")[2] for name in contenders]
     prepared = setup.prepared("int8" if "int8" in precisions else precisions[0])
     tokenizer = Tokenizer(prepared.tokenizer_folder)

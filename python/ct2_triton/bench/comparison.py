@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a comparison: every scenario in rounds, every contender once in each round, in turn."""
+"""Run a comparison: each scenario in rounds, and each contender once per round."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Plan:
 
     Attributes:
         contenders: Their names; the first is the baseline of all ratios.
-        scenarios: One after the other.
-        rounds: Turns of each contender in each scenario, after one that warms up.
-        seconds: About how long all rounds may take together. Each round has an equal share, so
-            quick contenders go through the sentences several times.
+        scenarios: The scenarios, in the order in which they run.
+        rounds: Measurements of each contender in each scenario, after one warm-up.
+        seconds: Approximate duration of all rounds together. Each measurement has an equal share,
+            so fast contenders translate the sentences several times.
     """
 
     contenders: tuple[str, ...]
@@ -47,17 +47,17 @@ class Plan:
 
     @property
     def turns(self) -> int:
-        """Turns of all contenders together, warm-up included."""
+        """Number of measurements of all contenders, warm-ups included."""
         return len(self.contenders) * len(self.scenarios) * (self.rounds + 1)
 
     @property
     def turn_s(self) -> float:
-        """Seconds that a turn should take."""
+        """Target duration of one measurement, in seconds."""
         return self.seconds / (len(self.contenders) * len(self.scenarios) * self.rounds)
 
 
 def check_sentences(count: int, name: str, scenarios: Iterable[Scenario]) -> None:
-    """Check that there are sentences enough that none is in progress twice at the same time.
+    """Check that there are enough sentences that none is in progress twice at the same time.
 
     Raises:
         BenchError: A scenario needs more.
@@ -70,7 +70,7 @@ def check_sentences(count: int, name: str, scenarios: Iterable[Scenario]) -> Non
 
 
 def check_lines(lines: Iterable[str], name: str, scenarios: Iterable[Scenario]) -> None:
-    """Check the lines of a text before a model is made; some may turn out to be the same sentence.
+    """Check the number of lines before a model is prepared; some may be the same sentence.
 
     Raises:
         BenchError: A scenario needs more lines.
@@ -81,9 +81,9 @@ def check_lines(lines: Iterable[str], name: str, scenarios: Iterable[Scenario]) 
 async def compare(
     setup: Setup, workload: Workload, plan: Plan, report: Callable[[str, int], None]
 ) -> Run:
-    """Start all contenders, measure them in turn, stop them.
+    """Start all contenders, measure each in every round, and stop them.
 
-    The report gets what is happening, and how many turns have been taken since the last time.
+    `report` is called with a description, and the number of measurements since the last call.
     """
     check_sentences(len(workload.sentences), workload.name, plan.scenarios)
     started = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
@@ -136,7 +136,7 @@ class _ScenarioRun:
         self._answers: dict[tuple[str, int], Answers] = {}
 
     async def run(self) -> ScenarioRecord:
-        """Warm up, then take the rounds, each beginning with another contender."""
+        """Warm up, then run the rounds, each starting with a different contender."""
         rates = {}
         for contender in self._contenders:
             self._report(f"{self._scenario.name}: warming up {contender.name}", 1)
@@ -167,13 +167,13 @@ class _ScenarioRun:
         )
 
     async def _warm_up(self, contender: Contender) -> float | None:
-        """Give sentences a second, roughly; None where the scenario is not for the contender."""
+        """Return the approximate sentences per second; None if the scenario does not apply."""
         count = max(_FEWEST_SENTENCES, self._scenario.in_flight)
         outcome = await send(contender, self._scenario, self._sentences[:count])
         return None if outcome is None else min(count, len(self._sentences)) / outcome.wall_s
 
     def _count(self, lowest_rate: float) -> int:
-        """Tell how many sentences the slowest contender can do in its time, equal for all."""
+        """Return the sentences per contender: as many as the slowest translates in its time."""
         fewest = max(_FEWEST_SENTENCES, 2 * self._scenario.in_flight)
         return min(len(self._sentences), max(fewest, int(lowest_rate * self._plan.turn_s)))
 
@@ -183,7 +183,7 @@ class _ScenarioRun:
         return max(1, round(rate * self._plan.turn_s / count))
 
     def _judged(self, round_: Round, references: Mapping[str, str]) -> Round:
-        """Compare the answers of a round with those of the contender all are held against."""
+        """Compare the answers of a round with those of the reference contender."""
         expected = self._answers[references[round_.contender.rpartition("-")[2]], 0]
         got = self._answers[round_.contender, round_.number]
         size = len({sentence for sentence, _ in expected})
@@ -192,6 +192,6 @@ class _ScenarioRun:
 
 
 def _references(contenders: Sequence[Contender]) -> dict[str, str]:
-    """Name, by precision, the engine without a server if it is there, else the first contender."""
+    """Return the reference by precision: a library without a server, else the first contender."""
     ranked = sorted(contenders, key=lambda contender: not isinstance(contender, ListContender))
     return {contender.precision: contender.name for contender in reversed(ranked)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs side by side: what a change of the code, the model or the machine did."""
+"""Compare two runs: the effect of a change of the code, the model or the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIGURES = (RATE, TAIL, "PSS MiB")
 
 
 def compare_runs(first: Run, second: Run) -> list[Table]:
-    """Compare what both runs have measured."""
+    """Compare the measurements that both runs have."""
     others = {scenario.name: scenario for scenario in second.scenarios}
     tables = []
     for scenario in first.scenarios:
@@ -41,7 +41,7 @@ def compare_runs(first: Run, second: Run) -> list[Table]:
 
 
 def differences(first: Run, second: Run) -> list[str]:
-    """Say what else differs, so that it is not taken for the effect of a change."""
+    """Return other differences between the runs, which could be mistaken for the effect."""
     lines = []
     for part in ("machine", "versions", "setup", "workload"):
         old, new = getattr(first, part), getattr(second, part)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ct2-bench can raise."""
+"""Errors of ct2-bench."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From samples to figures: rates, percentiles, ratios, spread."""
+"""Compute rates, percentiles, ratios and spread from samples."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Take the middle and the ends of at least one value."""
+        """Return the median, minimum and maximum of at least one value."""
         return cls(statistics.median(values), min(values), max(values))
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """Give the smallest value that at least a share of all values do not exceed (nearest rank)."""
+    """Return the smallest value that at least a share of values do not exceed (nearest rank)."""
     return float(np.percentile(list(values), 100 * share, method="inverted_cdf"))
 
 
 def latencies_s(samples: Iterable[Sample]) -> list[float]:
-    """Give the seconds of each row that was timed by itself."""
+    """Return the latency of each row that was timed individually, in seconds."""
     return [sample.done_s - sample.due_s for sample in samples if sample.done_s is not None]
 
 
@@ -73,13 +73,13 @@ def figures(round_: Round) -> dict[str, float]:
 
 
 def over_rounds(rounds: Sequence[Round]) -> dict[str, Spread]:
-    """Give each figure's median, lowest and highest over rounds of one contender."""
+    """Return each figure's median, minimum and maximum over rounds of one contender."""
     each = [figures(round_) for round_ in rounds]
     return {name: Spread.of([values[name] for values in each]) for name in each[0]}
 
 
 def ratios(scenario: ScenarioRecord, contender: str, baseline: str, figure: str) -> Spread | None:
-    """Divide a figure by that of the baseline, round by round; None where one does not have it."""
+    """Divide a figure by the baseline's, round by round; None if either is missing."""
     upper = [figures(round_).get(figure) for round_ in scenario.of(contender)]
     lower = [figures(round_).get(figure) for round_ in scenario.of(baseline)]
     pairs = [(a, b) for a, b in zip(upper, lower, strict=False) if a is not None and b]
@@ -87,7 +87,7 @@ def ratios(scenario: ScenarioRecord, contender: str, baseline: str, figure: str)
 
 
 def _latencies(samples: Sequence[Sample]) -> dict[str, float]:
-    """Give latencies in milliseconds; none where rows were not timed one by one."""
+    """Return latencies in milliseconds; empty if rows were not timed individually."""
     values: dict[str, float] = {}
     if rows := latencies_s(samples):
         values |= {f"p{p} ms": 1000 * percentile(rows, p / 100) for p in (50, 95, 99)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names the machine and the versions that a figure belongs to."""
+"""Describe the machine and the versions of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PACKAGES = ("ctranslate2", "tritonclient", "nvidia-pytriton", "transformers", "
 
 
 def describe_machine() -> dict[str, str]:
-    """Give processor, cores, memory, load and system."""
+    """Return processor, cores, memory, load and system."""
     allowed, present = len(os.sched_getaffinity(0)), os.cpu_count()
     return {
         "processor": _field("/proc/cpuinfo", "model name") or platform.machine(),
@@ -29,7 +29,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def describe_versions() -> dict[str, str]:
-    """Give the versions of what may take part."""
+    """Return the versions of the packages that contenders may use."""
     versions = {"ct2-triton": ct2_triton.__version__, "python": platform.python_version()}
     for package in _PACKAGES:
         with contextlib.suppress(PackageNotFoundError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of a run: throughput and latency against load, one for each kind of scenario."""
+"""Plots of a run: throughput and latency against load, one for each kind of scenario."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LINES = ("-", "--", ":")
 
 
 def write_plots(run: Run, folder: Path) -> list[str]:
-    """Draw a picture for each kind of scenario."""
+    """Write a plot for each kind of scenario."""
     kinds: defaultdict[tuple[str, str], list[ScenarioRecord]] = defaultdict(list)
     for scenario in run.scenarios:
         kind, _, load = scenario.name.partition(":")
@@ -48,7 +48,7 @@ def _draw(scenarios: list[ScenarioRecord], load: str, path: Path) -> None:
     for axes, name in zip(figure.subplots(1, 2), (RATE, TAIL), strict=True):
         for number, contender in enumerate(ordered[0].contenders()):
             points = _points(ordered, contender, name)
-            # Ten colours, then the same with broken lines.
+            # Ten colours, then the same with dashed lines.
             style = {"color": f"C{number % 10}", "linestyle": _LINES[number // 10 % len(_LINES)]}
             _line(axes, points, contender, style)
         axes.set(xlabel=load, ylabel=name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process and its descendants use, and how busy the machine is."""
+"""CPU time and memory of a process with its descendants, and of the machine."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Memory:
     """Memory of processes.
 
     Attributes:
-        rss_bytes: Resident, a page shared by two of them counted twice.
-        pss_bytes: Resident, each page divided by the number of processes that share it.
+        rss_bytes: Resident memory; a page shared by two of them counts twice.
+        pss_bytes: Resident memory; each page is divided by the number of processes that share it.
     """
 
     rss_bytes: int
@@ -30,19 +30,19 @@ def tree(pid: int) -> list[int]:
 
 
 def cpu_s(pid: int) -> float:
-    """Sum the CPU time of a process, its descendants, and their ended children."""
+    """Return the CPU time of a process, its descendants, and their ended children, in seconds."""
     import psutil
 
     seconds = 0.0
     for process in _processes(pid):
-        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+        with contextlib.suppress(psutil.Error):  # the process has ended
             times = process.cpu_times()
             seconds += times.user + times.system + times.children_user + times.children_system
     return seconds
 
 
 def memory(pid: int) -> Memory:
-    """Sum the memory of a process and its descendants."""
+    """Return the memory of a process and its descendants."""
     import psutil
 
     rss = pss = 0
@@ -55,7 +55,7 @@ def memory(pid: int) -> Memory:
 
 
 def machine_cpu_s() -> float:
-    """Give the CPU time that the whole machine has been busy, since it was started."""
+    """Return the CPU time of the whole machine since it was started, in seconds."""
     import psutil
 
     times = psutil.cpu_times()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translates a text: what the server's verdicts flag in it, and scores against a reference."""
+"""Translate a text, count the flags of the verdicts, and score against a reference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepared_model import Language, PreparedModel
 
 _LOAD_TIMEOUT_S = 600.0
-# Languages of which sacrebleu cuts words in another way, by its own code.
+# Languages for which sacrebleu has its own tokenizer, with its code.
 _OWN_WORDS = {"zh": {"zh", "zho", "cmn", "yue"}, "ja": {"ja", "jpn"}, "ko": {"ko", "kor"}}
 
 
@@ -47,7 +47,7 @@ def add_quality_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def judge(args: argparse.Namespace) -> Iterator[Table]:
-    """Translate the text with a server of its own, for tables of verdicts and of scores."""
+    """Translate the text with a temporary server; yield tables of verdicts and scores."""
     lines, references = read_pair(args.text, args.reference)
     with tempfile.TemporaryDirectory(prefix="ct2-bench-") as folder:
         prepared = _prepared(args.model, Path(folder))
@@ -64,7 +64,7 @@ def judge(args: argparse.Namespace) -> Iterator[Table]:
 
 
 def verdict_table(translations: Sequence[Translation]) -> Table:
-    """Count the flags of translations that were judged."""
+    """Make a table of the flags in the verdicts."""
     verdicts = [one.verdict for one in translations if one.verdict is not None]
     raised = Counter(flag for verdict in verdicts for flag in verdict.flags)
     missing = Counter(flag for verdict in verdicts for flag in verdict.not_computed)
@@ -80,7 +80,7 @@ def verdict_table(translations: Sequence[Translation]) -> Table:
 def scores(
     translations: Sequence[str], references: Sequence[str], language: str = ""
 ) -> Iterator[tuple[str, float, str]]:
-    """Score by sacrebleu: name, value, and the signature that says how it was made."""
+    """Yield sacrebleu's scores: name, value, and the signature of its settings."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
@@ -94,14 +94,14 @@ def scores(
 
 
 def scored_language(language: Language | None) -> str:
-    """Give sacrebleu's code of a language whose words it cuts in a way of its own, or nothing."""
+    """Return sacrebleu's code of a language for which it has its own tokenizer, else ""."""
     names = () if language is None else (language.code, *language.aliases)
     codes = {re.split("[_-]", name)[0] for name in names}
     return next((code for code, known in _OWN_WORDS.items() if codes & known), "")
 
 
 def read_pair(text: Path, reference: Path | None) -> tuple[list[str], list[str] | None]:
-    """Read the lines of a text, and those of its translation where there is one."""
+    """Read the lines of a text, and of its reference translation if there is one."""
     lines = _read(text)
     if reference is None:
         return lines, None
@@ -123,7 +123,7 @@ def _read(file: Path) -> list[str]:
 
 
 def _prepared(model: str, folder: Path) -> PreparedModel:
-    """Read a model that is prepared already, or prepare it as `ct2-prepare` does."""
+    """Read a prepared model, or prepare it as `ct2-prepare` does."""
     from ct2_triton.prepare import PrepareOptions, prepare
     from ct2_triton.prepared_model import MANIFEST_NAME, PreparedModel
 

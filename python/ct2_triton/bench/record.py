@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of a run: every sample, and all that is needed to read it later."""
+"""The record of a run: every sample, and the settings."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Sample(NamedTuple):
     """One row translated.
 
     Attributes:
-        sentence: Number of its sentence among those sent, from 0.
-        row: Which language or model of that sentence.
-        due_s: When it was to be sent, from the start; in a closed loop, when it was sent.
-        done_s: When its answer was there; None for rows of one call for a whole list.
+        sentence: Index of its sentence among those sent, from 0.
+        row: Index of the language or model in that sentence.
+        due_s: When it was due, in seconds from the start; in a closed loop, when it was sent.
+        done_s: When its answer arrived; None for rows of one call for a whole list.
         source_tokens: Length of its INPUT_IDS.
         generated_tokens: Tokens generated: OUTPUT_IDS without the prefix; the end token is not
             counted.
@@ -43,19 +43,19 @@ class Round:
 
     Attributes:
         contender: Its name.
-        number: Of the round, from 0; all contenders of a scenario have had their turn in it.
+        number: Number of the round, from 0; each round measures all contenders of a scenario.
         wall_s: Seconds from the first row sent to the last answer.
         words: Words of the sentences, counted once for each row.
         samples: Every row.
         cpu_s: CPU time of the contender's processes.
         client_cpu_s: CPU time of the load generator, which runs on the same cores.
-        other_cpu_s: CPU time of everything else on the machine: above nothing, a warning.
-        rss_bytes: Resident memory of the contender's processes at the end, shared pages counted
-            for each.
-        pss_bytes: The same, shared pages counted once.
-        counts: What its server counted; None where nothing counts.
+        other_cpu_s: CPU time of everything else on the machine, which disturbs the measurement.
+        rss_bytes: Resident memory of the contender's processes at the end; shared pages count for
+            each process.
+        pss_bytes: Resident memory at the end; shared pages count once.
+        counts: Counters of its server; None if it has none.
         compared_rows: Rows compared with those of `ScenarioRecord.answers_of`.
-        different_rows: Those of them that came out different.
+        different_rows: Those of them that differ.
     """
 
     contender: str
@@ -79,10 +79,10 @@ class ScenarioRecord:
 
     Attributes:
         name: Name on the command line, such as `single:48`.
-        description: In words.
-        sentences: Distinct sentences in it.
-        answers_of: By precision, the contender whose answers in round 0 all were compared with.
-        rounds: In the order they were run.
+        description: What happens, in words.
+        sentences: Number of distinct sentences.
+        answers_of: The reference contender by precision: its answers in round 0 are compared with.
+        rounds: The rounds, in the order in which they ran.
     """
 
     name: str
@@ -92,11 +92,11 @@ class ScenarioRecord:
     rounds: tuple[Round, ...]
 
     def contenders(self) -> list[str]:
-        """Give the contenders that took part, in order."""
+        """Return the contenders that took part, in order."""
         return list(dict.fromkeys(round_.contender for round_ in self.rounds))
 
     def of(self, contender: str) -> list[Round]:
-        """Give the rounds of one contender, by number."""
+        """Return the rounds of one contender, by number."""
         return [round_ for round_ in self.rounds if round_.contender == contender]
 
 
@@ -108,7 +108,7 @@ class Run:
         started: Date and time, with its zone.
         baseline: The contender that ratios are taken against.
         machine: Processor, cores, memory, load, GPU.
-        versions: Of what took part.
+        versions: Versions of the packages.
         setup: Model, beam, limits.
         workload: Sentences, languages, lengths.
         contenders: Settings of each, by name.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a run, in Markdown, and tables and progress in the terminal."""
+"""The report of a run in Markdown, and tables and progress in the terminal."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _FILE_WIDTH = 120
 
 
 def make_console() -> Console:
-    """Open the terminal, or a file of fixed width; BenchError where rich is not installed."""
+    """Open the terminal, or a file of fixed width; raises BenchError if rich is not installed."""
     try:
         from rich.console import Console
     except ImportError as error:
@@ -75,7 +75,7 @@ def make_console() -> Console:
 
 
 def rich_table(table: Table) -> object:
-    """Make a table for the terminal; what its cells hold is text, not markup."""
+    """Make a table for the terminal; its cells are text, not markup."""
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table as RichTable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scenarios: how sentences are sent to a contender, and what is noted meanwhile."""
+"""The scenarios: how sentences are sent to a contender, and what is recorded."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _NAME = re.compile(r"(single|streams|poisson|bursts):(\d+(?:\.\d+)?)(?:@(\d+(?:\
 
 @dataclass
 class Outcome:
-    """What came of sending sentences.
+    """Samples and answers of one run of a scenario.
 
     Attributes:
         samples: Every row.
-        answers: OUTPUT_IDS by number of the sentence and of its row.
+        answers: OUTPUT_IDS by the indices of the sentence and of its row.
         wall_s: Seconds from the first row sent to the last answer.
     """
 
@@ -46,7 +46,7 @@ class Outcome:
     def add(
         self, key: tuple[int, int], row: Row, answer: Ids, due_s: float, done_s: float | None
     ) -> None:
-        """Note one answer; None where its own moment is not known."""
+        """Record one answer; `done_s` is None if it was not timed individually."""
         generated = len(answer) - len(row.target_prefix)
         self.samples.append(Sample(*key, due_s, done_s, len(row.input_ids), generated))
         self.answers[key] = answer
@@ -58,7 +58,7 @@ class Scenario(ABC):
 
     Attributes:
         name: Name on the command line.
-        fan_out: Whether each sentence goes to all its languages or models, or to the first.
+        fan_out: Whether each sentence goes to all its languages or models, instead of the first.
     """
 
     name: str
@@ -72,20 +72,20 @@ class Scenario(ABC):
     @property
     @abstractmethod
     def in_flight(self) -> int:
-        """Sentences that are under way together, as far as the scenario decides that."""
+        """Number of sentences in progress at a time, as far as the scenario determines it."""
 
     @abstractmethod
     async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome | None:
-        """Send sentences, in order; None where the scenario means nothing for the contender."""
+        """Send sentences, in order; None if the scenario does not apply to the contender."""
 
     def rows(self, sentence: Sentence) -> tuple[Row, ...]:
-        """Give the rows of a sentence that are sent."""
+        """Return the rows of a sentence that are sent."""
         return sentence.rows if self.fan_out else sentence.rows[:1]
 
 
 @dataclass(frozen=True)
 class ClosedLoop(Scenario):
-    """Sessions that each send their next sentence when the last is there in every language."""
+    """Sessions that send the next sentence when the previous one is answered in every language."""
 
     sessions: int
 
@@ -97,7 +97,7 @@ class ClosedLoop(Scenario):
 
     @property
     def in_flight(self) -> int:
-        """One sentence a session."""
+        """One sentence per session."""
         return self.sessions
 
     async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome:
@@ -109,7 +109,7 @@ class ClosedLoop(Scenario):
         started = time.perf_counter()
 
         async def session() -> None:
-            for number, sentence in queue:  # shared: each takes the next
+            for number, sentence in queue:  # shared by the sessions
                 due_s = time.perf_counter() - started
                 await _send(contender, outcome, started, number, self.rows(sentence), due_s)
 
@@ -139,7 +139,7 @@ class ClosedLoop(Scenario):
 
 @dataclass(frozen=True)
 class OpenLoop(Scenario):
-    """Sentences that are sent when they are due, whatever has become of earlier ones."""
+    """Sentences that are sent when they are due, even if earlier ones are not answered."""
 
     kind: str
     amount: float
@@ -157,11 +157,11 @@ class OpenLoop(Scenario):
 
     @property
     def in_flight(self) -> int:
-        """Those of one burst or second."""
+        """The sentences of one burst or second."""
         return math.ceil(self.amount)
 
     async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome | None:
-        """Send sentences; a latency counts from when the sentence was due."""
+        """Send sentences; latencies count from when a sentence was due."""
         if isinstance(contender, ListContender):
             return None
         outcome = Outcome()
@@ -215,7 +215,7 @@ async def _send(
     rows: Sequence[Row],
     due_s: float,
 ) -> None:
-    """Send the rows of a sentence together, and note each answer as it comes."""
+    """Send the rows of a sentence together, and record each answer when it arrives."""
 
     async def one(position: int, row: Row) -> None:
         answer = await contender.translate(row)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all contenders of a run have in common: the model, its limits, the machine's cores."""
+"""The settings that all contenders of a run share: the model, its limits, the cores."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Row:
-    """One row of token ids: the unit of work, the same for every contender.
+    """One row of token IDs, the same for every contender.
 
     Attributes:
         input_ids: INPUT_IDS of docs/protocol.md, complete with language and end tokens.
         target_prefix: TARGET_PREFIX; empty for a model without one.
-        model: Which of `Setup.models` is asked.
+        model: Index in `Setup.models`.
     """
 
     input_ids: Ids
@@ -33,15 +33,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Setup:
-    """What is equal for all contenders of a run.
+    """The settings that all contenders of a run share.
 
     Attributes:
-        source: What ct2-prepare takes: `demo`, a checkpoint's folder, or a hub id.
-        folder: Where contenders write their files, each in a folder of its own name.
-        models: Names to serve the model under; several stand for several models on one server.
-        distinct: Each name has files of its own, so that no two share weights.
-        beam_size: Beam of every translation.
-        max_decoding_length: Most tokens of an answer, its prefix included.
+        source: As for ct2-prepare: `demo`, a checkpoint's folder, or a hub ID.
+        folder: Where contenders write their files, each in a folder of its name.
+        models: Names to serve the model under; several simulate several models on one server.
+        distinct: Whether each name has its own files, so that no two share weights.
+        beam_size: Beam size of every translation.
+        max_decoding_length: Limit on the tokens of an answer, its prefix included.
         cores: Cores that a contender may use.
         device: Where all contenders translate: `cpu` or `gpu`.
     """
@@ -56,9 +56,9 @@ class Setup:
     device: str = "cpu"
 
     def prepared(self, precision: str) -> PreparedModel:
-        """Give the model as ct2-prepare writes it in a quantization, made with the first call.
+        """Return the model as ct2-prepare writes it in a quantization; the first call prepares it.
 
-        Its config has this setup's device, beam and limit. Read it, do not change it.
+        Its config has this setup's device, beam size and limit. Callers must not change it.
         """
         from ct2_triton.prepare import PrepareOptions, prepare
         from ct2_triton.prepared_model import PreparedModel
@@ -83,12 +83,12 @@ class Setup:
 
     @property
     def title(self) -> str:
-        """What reports call the model: its source, or the shape that was made for this run."""
+        """Name of the model in reports: its source, or the shape that was made for this run."""
         made = Path(self.source).parent == self.folder
         return f"{Path(self.source).name} (--shape)" if made else self.source
 
     def checkpoint(self) -> Path:
-        """Give the folder of the Hugging Face checkpoint."""
+        """Return the folder of the Hugging Face checkpoint."""
         from ct2_triton.prepare.source import find_checkpoint
 
         return find_checkpoint(self.source, None, self.folder).folder

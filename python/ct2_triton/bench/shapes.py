@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of real sizes, made from a seed without training, whose sentences end by themselves.
+"""Models of real sizes, made from a seed without training, whose translations end by themselves.
 
-What a translation costs depends on the sizes of a model and on the lengths of its answers, not on
-what the numbers in it are. So the weights here are random, but for one circuit that makes the model
-copy its source, token by token, and then end: in the last layer of the decoder all heads attend to
-the source position that is as far along as their own, and hand its token on. Random weights alone
-would never end a sentence, and every row would run to its limit.
+The cost of a translation depends on the sizes of the model and on the lengths of its answers, not
+on the values of its weights. So the weights are random, except for one circuit that makes the model
+copy its source, token by token, and then end: in the last decoder layer, all heads attend to the
+source position with the same index, and output its token. With random weights alone, no translation
+would end before its length limit.
 
-The architecture is M2M100's (which NLLB has), or Marian's with the positions that Marian itself
-computes: those of transformers differ a little. The tokenizer is the demo model's, with unused
-tokens up to the size of the vocabulary.
+The architecture is that of M2M100 (and NLLB), or Marian's with the positions that Marian itself
+computes, which differ slightly from those of transformers. The tokenizer is the demo model's, with
+unused tokens up to the size of the vocabulary.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ TOKENIZER = FOLDER / "checkpoint"
 """Folder of the tokenizer of all shapes."""
 
 _MAX_POSITIONS = 1024
-# Random weights stay small where they add to the residual stream, so that they cannot drown the
-# circuit; the time of a product does not depend on them.
+# Random weights that add to the residual stream are small, so that they do not disturb the circuit;
+# the time of a matrix product does not depend on them.
 _SMALL = 0.0005
 _USUAL = 0.02
-# Size of a token's numbers in the residual stream, where those of a position are at most 1.
+# Magnitude of a token's values in the residual stream, where those of a position are at most 1.
 _CONTENT = 3.0
-# Of the scores of positions, so that a neighbour's attention is about exp(-10) of the right one's.
+# Factor of the attention scores: a neighbour gets about exp(-10) of the right position's weight.
 _SHARPNESS = 4.0
-# Of the copied token, over the one before it, which is in the residual stream too.
+# Factor of the copied token over the previous token, which is also in the residual stream.
 _GAIN = 6.0
 
 
@@ -48,11 +48,11 @@ class Shape:
 
     Attributes:
         d_model: Width.
-        layers: Of the encoder, and of the decoder.
+        layers: Layers of the encoder, and of the decoder.
         ffn: Width of the feed-forward layers.
         heads: Attention heads.
-        vocabulary: Tokens, one table for source, target and output.
-        family: `m2m100`, or `marian`: norms after the layers, and no target prefix.
+        vocabulary: Number of tokens; source, target and output share one table.
+        family: `m2m100`; or `marian`, with post-norm layers and no target prefix.
     """
 
     d_model: int
@@ -66,7 +66,7 @@ class Shape:
 SHAPES = {
     # Vaswani et al., Attention is all you need, 2017: the base model, with a usual vocabulary.
     "transformer-base": Shape(512, 6, 2048, 8, 32_000),
-    # The same for Marian: to compare with it.
+    # The same sizes as a Marian model, to compare with Marian.
     "marian-base": Shape(512, 6, 2048, 8, 32_000, "marian"),
     "opus-mt": Shape(512, 6, 2048, 8, 58_101),
     "m2m100-418m": Shape(1024, 12, 4096, 16, 128_112),
@@ -83,7 +83,7 @@ def write_shape(name: str, folder: Path, seed: int = 0) -> Path:
     tokenizer = _marian_tokenizer(shape, checkpoint) if shape.family == "marian" else _tokenizer()
     tokenizer.save_pretrained(checkpoint)
     model = _copying_model(shape, shape_config(shape, tokenizer), seed)
-    model._keys_to_ignore_on_save = None  # Marian's positions are written, too
+    model._keys_to_ignore_on_save = None  # also write Marian's positions
     model.save_pretrained(checkpoint)
     return checkpoint
 
@@ -95,7 +95,7 @@ def _tokenizer() -> Any:  # noqa: ANN401 - untyped
 
 
 def _marian_tokenizer(shape: Shape, folder: Path) -> Any:  # noqa: ANN401 - untyped
-    """Give the same pieces Marian's numbers: `</s>` is the first, `<pad>` the last."""
+    """Make a Marian tokenizer of the same pieces: `</s>` is the first, `<pad>` the last."""
     from sentencepiece import SentencePieceProcessor
     from transformers import MarianTokenizer
 
@@ -112,9 +112,9 @@ def _marian_tokenizer(shape: Shape, folder: Path) -> Any:  # noqa: ANN401 - unty
 
 
 def shape_config(shape: Shape, tokenizer: Any) -> Any:  # noqa: ANN401 - untyped
-    """Give the configuration of a shape's model.
+    """Return the configuration of a shape's model.
 
-    The tokenizer is one of `transformers` with the ids of `</s>` and `<pad>`.
+    `tokenizer` is a tokenizer of `transformers` with the IDs of `</s>` and `<pad>`.
     """
     from transformers import M2M100Config, MarianConfig
 
@@ -158,13 +158,13 @@ def _copying_model(shape: Shape, config: Any, seed: int) -> Any:  # noqa: ANN401
         _set_tokens(model.model.shared.weight, positional, _zero(shape))
         _set_circuit(model.model.decoder.layers[-1].encoder_attn, positional, shape)
         if is_marian:
-            model.model.shared.weight[config.pad_token_id] = 0  # an answer starts from zeros
+            model.model.shared.weight[config.pad_token_id] = 0  # the decoder starts from zeros
             set_marian_positions(model)
     return model
 
 
 def set_marian_positions(model: Any) -> None:  # noqa: ANN401 - untyped
-    """Give a Marian model of transformers the positions that Marian computes."""
+    """Replace the positions of a Marian model of transformers by those that Marian computes."""
     from transformers.models.m2m_100 import modeling_m2m_100
 
     make: Any = modeling_m2m_100.M2M100SinusoidalPositionalEmbedding.get_embedding
@@ -173,10 +173,10 @@ def set_marian_positions(model: Any) -> None:  # noqa: ANN401 - untyped
 
 
 def _positional_numbers(shape: Shape) -> torch.Tensor:
-    """Tell which numbers of the residual stream are the position's alone: as many as a head has.
+    """Return the dimensions of the residual stream reserved for the position: one head's size.
 
-    They are sines and cosines of the highest frequencies (M2M100 has all sines first), which tell
-    neighbouring positions apart.
+    They are sines and cosines of the highest frequencies (M2M100 has all sines first), which
+    distinguish neighbouring positions.
     """
     import torch
 
@@ -186,15 +186,15 @@ def _positional_numbers(shape: Shape) -> torch.Tensor:
 
 
 def _zero(shape: Shape) -> int:
-    """Tell which number is 0 at all positions, nearly: the sine of the lowest frequency.
+    """Return the dimension that is almost 0 at all positions: the sine of the lowest frequency.
 
-    What layer norm subtracts from all numbers can be read there.
+    It shows the mean that layer norm subtracts from all values.
     """
     return shape.d_model // 2 - 1
 
 
 def _set_tokens(table: torch.Tensor, positional: torch.Tensor, zero: int) -> None:
-    """Make every token a random corner of a cube: almost orthogonal to all others."""
+    """Make every token a random vector of signs, almost orthogonal to all others."""
     import torch
 
     table.copy_(torch.randint(0, 2, table.shape) * 2.0 - 1)
@@ -204,10 +204,10 @@ def _set_tokens(table: torch.Tensor, positional: torch.Tensor, zero: int) -> Non
 
 
 def _set_circuit(attention: Any, positional: torch.Tensor, shape: Shape) -> None:  # noqa: ANN401
-    """Let every head find the source position of its own number, and hand on what stands there.
+    """Make every head attend to the source position with its own index, and output its token.
 
-    The score of two positions is then the sum of the cosines of their distance at many frequencies:
-    largest where the distance is 0.
+    The score of two positions is the sum of the cosines of their distance at many frequencies,
+    which is largest for distance 0.
     """
     import torch
 
@@ -215,7 +215,7 @@ def _set_circuit(attention: Any, positional: torch.Tensor, shape: Shape) -> None
     pick = torch.zeros(size, shape.d_model)
     pick[torch.arange(size), positional] = 1
     pick[:, _zero(shape)] = -1
-    pick *= _CONTENT  # layer norm has divided by about this
+    pick *= _CONTENT  # layer norm divides by about this
     for projection in (attention.q_proj, attention.k_proj):
         projection.weight.copy_(_SHARPNESS * pick.repeat(shape.heads, 1))
     torch.nn.init.eye_(attention.v_proj.weight)

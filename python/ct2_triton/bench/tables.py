@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a run: ratios first, then medians, for the terminal and for the report."""
+"""The tables of a run, for the terminal and for the report: ratios first, then medians."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ct2_triton.bench.record import Run, ScenarioRecord
 
 RATE, TAIL = "source tokens/s", "p95 ms"
-# An open loop offers all contenders the same rate: what differs there is how long answers take.
+# An open loop sends all contenders the same rate, so only latencies differ.
 _OPEN_LOOP_SIGN = ("@", "poisson")
 
 _BRIEF = ("sentences/s", "p50 ms", TAIL, "PSS MiB")
@@ -32,7 +32,7 @@ _COSTS = (
     "client CPU s/1000 source tokens",
     "other CPU",
 )
-# More than a quiet system does on its own.
+# Above the load of an idle system.
 _BUSY_CORES = 0.2
 
 
@@ -46,7 +46,7 @@ class Table:
 
 
 def is_open_loop(scenario: ScenarioRecord) -> bool:
-    """Tell whether sentences were sent at their time, whatever had been answered."""
+    """Return whether sentences were sent when due, even if earlier ones were not answered."""
     return any(sign in scenario.name for sign in _OPEN_LOOP_SIGN)
 
 
@@ -91,7 +91,7 @@ def full_tables(run: Run, scenario: ScenarioRecord) -> list[Table]:
 
 
 def warnings(run: Run) -> list[str]:
-    """Say what a reader must know before any figure: answers that differ, a busy machine."""
+    """Return warnings about the figures: differing answers, a busy machine."""
     found = []
     for scenario in run.scenarios:
         for contender in scenario.contenders():
@@ -109,7 +109,7 @@ def warnings(run: Run) -> list[str]:
 
 
 def number(value: float) -> str:
-    """Write a figure with three significant digits, and never fewer than its whole part."""
+    """Format a figure with three significant digits, or all digits of its whole part."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -122,7 +122,7 @@ def _judged_by(scenario: ScenarioRecord) -> str:
 
 
 def _baseline(run: Run, scenario: ScenarioRecord) -> str:
-    """Give the run's; where that has no turn (the ceiling in an open loop), the first that has."""
+    """Return the run's baseline, or the first contender if the baseline skips this scenario."""
     contenders = scenario.contenders()
     return run.baseline if run.baseline in contenders else contenders[0]
 

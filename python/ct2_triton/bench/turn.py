@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One turn: a scenario with one contender, and what it used meanwhile."""
+"""One measurement: a scenario with one contender, and the resources it used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Answers = dict[tuple[int, int], Ids]
 
-# Triton counts a request a moment after it has answered; the Python backend, a whole batch.
+# Triton counts a request shortly after its response; the Python backend, a whole batch.
 _COUNTS_LAG_S = 5.0
 _QUIET_S = 0.1
 
@@ -29,19 +29,19 @@ _QUIET_S = 0.1
 async def send(
     contender: Contender, scenario: Scenario, sentences: Sequence[Sentence]
 ) -> Outcome | None:
-    """Run a scenario; None where it means nothing for the contender."""
+    """Run a scenario; None if it does not apply to the contender."""
     try:
         return await scenario.run(contender, sentences)
-    except Exception as error:  # each contender fails in its own way
+    except Exception as error:  # contenders raise errors of many kinds
         raise BenchError(f"{contender.name} failed in {scenario.name}: {error}") from error
 
 
 async def measure(
     contender: Contender, scenario: Scenario, sentences: Sequence[Sentence], number: int
 ) -> tuple[Round, Answers]:
-    """Run a scenario that the contender, which is warm, takes part in, and read what it used.
+    """Run a scenario with a warm contender, and read the resources it used.
 
-    The answers of the round are not compared yet.
+    The answers of the round are not yet compared.
     """
     counts = await _settled_counts(contender)
     before = _cpu_times(contender)
@@ -68,13 +68,13 @@ async def measure(
 
 
 def _cpu_times(contender: Contender) -> tuple[float, float, float]:
-    """Give the CPU seconds of the contender, of this process, of the machine."""
+    """Return the CPU seconds of the contender, of this process and of the machine."""
     own = process_tree.cpu_s(contender.pid)
     return own, time.process_time(), process_tree.machine_cpu_s()
 
 
 async def _settled_counts(contender: Contender) -> ServerCounts | None:
-    """Read what a server has counted, once that no longer changes."""
+    """Read the counters of a server when they no longer change."""
     now = await contender.server_counts()
     while now is not None:
         await asyncio.sleep(_QUIET_S)
@@ -87,7 +87,7 @@ async def _settled_counts(contender: Contender) -> ServerCounts | None:
 async def _counts_after(
     contender: Contender, before: ServerCounts, rows: int
 ) -> ServerCounts | None:
-    """Read what a server counted since, once all rows are in it."""
+    """Read how much the counters of a server grew, when they include all rows."""
     deadline = time.monotonic() + _COUNTS_LAG_S
     while True:
         now = await contender.server_counts()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is translated: sentences of text, or rows of random ids with the lengths of sentences.
+"""The workload: sentences of text, or rows of random IDs with the lengths of sentences.
 
-Also when they are due in an open loop, where the sender does not wait for answers.
+Also the arrival times of an open loop, where the sender does not wait for answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepared_model import Language, TokenRules
 
 SENTENCES = Path(__file__).with_name("sentences.txt")
-"""Sentences of the demo model's domains that it was not trained on, no two equal."""
+"""Distinct sentences of the demo model's domains that are not in its training data."""
 
 # Lengths of sentences, in tokens.
 _MEDIAN_TOKENS, _SIGMA, _SHORTEST, _LONGEST = 18, 0.5, 3, 80
@@ -35,8 +35,8 @@ class Sentence:
     """One sentence of a workload.
 
     Attributes:
-        rows: A row for each language or model it is wanted in.
-        words: Of its text; 0 where there is none.
+        rows: A row for each target language or model.
+        words: Number of words of its text; 0 for random IDs.
     """
 
     rows: tuple[Row, ...]
@@ -45,12 +45,12 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Workload:
-    """Sentences, no two equal.
+    """Distinct sentences.
 
     Attributes:
-        name: Where they come from.
-        targets: The languages, in the order of each sentence's rows.
-        sentences: In the order they are sent.
+        name: Their origin.
+        targets: The target languages, in the order of each sentence's rows.
+        sentences: The sentences, in the order in which they are sent.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Workload:
     sentences: tuple[Sentence, ...]
 
     def describe(self) -> dict[str, str]:
-        """Say for the report what it is."""
+        """Return a description for the report."""
         lengths = [len(sentence.rows[0].input_ids) for sentence in self.sentences]
         return {
             "sentences": f"{len(self.sentences)} of {self.name}, no two equal",
@@ -72,9 +72,9 @@ def text_workload(
     lines: Iterable[str], name: str, setup: Setup, tokenizer: Tokenizer, source: str | None,
     targets: Sequence[str],
 ) -> Workload:  # fmt: skip
-    """Make a workload of lines: tokenized here, once, so that it is no contender's cost.
+    """Make a workload of lines, which are tokenized here, at no contender's cost.
 
-    Blank and repeated lines are left out. The setup tells the models that rows are spread over.
+    Blank and repeated lines are skipped. Rows are distributed over the models of the setup.
     """
     spoken = tokenizer.source(source)
     wanted = tokenizer.targets(targets or None)
@@ -93,7 +93,7 @@ def random_workload(
     count: int, seed: int, setup: Setup, tokenizer: Tokenizer, source: str | None,
     targets: Sequence[str],
 ) -> Workload:  # fmt: skip
-    """Make a workload of random ids that are text by the tokenizer, of log-normal length."""
+    """Make a workload of random IDs that the tokenizer uses in text, of log-normal length."""
     spoken = tokenizer.source(source)
     wanted = tokenizer.targets(targets or None)
     sentences = tuple(
@@ -104,7 +104,7 @@ def random_workload(
 
 
 def text_ids(rules: TokenRules) -> list[int]:
-    """Give the ids that a text can be made of."""
+    """Return the IDs that can occur in a text."""
     special = {*rules.special_ids, *rules.end_ids, *rules.duplicate_ids, rules.unk_id, rules.pad_id}
     known = min(rules.tokenizer_size, rules.vocabulary_size)
     return [i for i in range(known) if i not in special]
@@ -130,7 +130,7 @@ def _rows(
     source: Language | None,
     targets: Sequence[Language | None],
 ) -> tuple[Row, ...]:
-    """Make one row for each language, or for each model where there are more of those."""
+    """Make one row for each language, or for each model if there are more models."""
     width = max(len(targets), len(setup.models))
     return tuple(
         Row(
@@ -153,14 +153,14 @@ def poisson(rate_per_s: float, count: int, seed: int) -> list[float]:
 
 
 def bursts(size: int, interval_s: float, count: int) -> list[float]:
-    """Put arrivals together: `size` at once, then a pause of `interval_s`."""
+    """Return arrival times of bursts: `size` at once, every `interval_s` seconds."""
     return [number // size * interval_s for number in range(count)]
 
 
 def paced(sessions: int, interval_s: float, count: int, seed: int) -> list[float]:
-    """Merge the sentences of live captions: each session one in every interval.
+    """Return arrival times of sessions that each send one sentence per interval.
 
-    Each starts at a random moment of the interval.
+    Each session starts at a random time in the interval.
     """
     phases = np.sort(np.random.default_rng(seed).uniform(0.0, interval_s, sessions))
     return [

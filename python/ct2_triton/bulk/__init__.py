@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translate more text than one process takes: blocks of lines, shared out by Ray Data.
+"""Translate more text than one process can: Ray Data distributes blocks of lines.
 
-`ct2-translate bulk` is its command. A translated block is stored on disk; a run that ended early
-continues with those that are missing.
+The command is `ct2-translate bulk`. Translated blocks are stored on disk; after an interruption, a
+run continues with the missing ones.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks: a number of lines of an input, their position in the file, and their texts."""
+"""Blocks of consecutive lines of an input file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TEXT, JSON, PARQUET = "text", "jsonl", "parquet"
 _PARTS = ".blocks"
-_BUFFER_BYTES = 1 << 20  # of each column; without it, the whole of a row group is read
+_BUFFER_BYTES = 1 << 20  # per column; without it, a whole row group is read
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Block:
 
     Attributes:
         source: The input.
-        output: What its translations become, when all its blocks are there.
-        number: Place among the blocks of its input, from 0.
-        first: Number of its first line, from 0.
-        count: How many lines it has.
+        output: The file of the translations of all its blocks.
+        number: Index among the blocks of its input, from 0.
+        first: Index of its first line, from 0.
+        count: Number of its lines.
         offset: Where it begins in a file of lines, in bytes.
     """
 
@@ -48,29 +48,29 @@ class Block:
 
     @property
     def failures(self) -> Path:
-        """The file of what failed."""
+        """The file that lists its failures."""
         return self.part.with_suffix(".failed")
 
     @property
     def earlier(self) -> Path:
-        """Its translations by an earlier run, without the lines that `failures` lists."""
+        """The file of translations of an earlier run, except the lines that `failures` lists."""
         return self.part.with_suffix(".earlier")
 
 
 def parts_folder(output: Path) -> Path:
-    """Give the folder of the blocks of an output that is not complete."""
+    """Return the folder of the blocks of an incomplete output."""
     return output.with_name(output.name + _PARTS)
 
 
 def kind_of(path: Path) -> str:
-    """Say what a file is, by its name: "parquet", "jsonl", or "text"."""
+    """Return the kind of a file by its name: "parquet", "jsonl", or "text"."""
     return {".parquet": PARQUET, ".jsonl": JSON}.get(path.suffix, TEXT)
 
 
 def cut(source: Path, output: Path, lines: int) -> Iterator[Block]:
-    """Cut an input into blocks, in order; the last one may have fewer lines.
+    """Split an input into blocks, in order; the last one may have fewer lines.
 
-    An empty input has none; where it becomes a table, it has an empty one, which gives the columns.
+    An empty input has no blocks, but an empty one if the output is a table, to define the columns.
     """
     try:
         cuts = _cut_rows(source, lines) if kind_of(source) == PARQUET else _cut_lines(source, lines)
@@ -80,7 +80,7 @@ def cut(source: Path, output: Path, lines: int) -> Iterator[Block]:
             first += count
         if first == 0 and kind_of(output) == PARQUET:
             yield Block(str(source), str(output), 0, 0, 0, 0)
-    except (OSError, ValueError) as error:  # pyarrow's errors are these
+    except (OSError, ValueError) as error:  # the base classes of pyarrow's errors
         raise ClientError(f"cannot read {source}: {error}") from error
 
 
@@ -94,7 +94,7 @@ def _cut_lines(source: Path, lines: int) -> Iterator[tuple[int, int]]:
 
 
 def _watched(file: BinaryIO, source: Path) -> Iterator[bytes]:
-    """Give the lines of a file; warn of the first that is not UTF-8."""
+    """Yield the lines of a file; warn once about a line that is not UTF-8."""
     is_whole = True
     for number, raw in enumerate(file, 1):
         line = Line(text_of_line(raw.removesuffix(b"\n")), number=number, file=source)
@@ -114,7 +114,7 @@ def _cut_rows(source: Path, lines: int) -> Iterator[tuple[int, int]]:
 
 
 def read_lines(block: Block) -> list[Line]:
-    """Read a block of a file of lines, as ct2-translate reads that file."""
+    """Read a block of a file of lines, as ct2-translate does."""
     source = Path(block.source)
     with source.open("rb") as file:
         file.seek(block.offset)
@@ -127,7 +127,7 @@ def read_lines(block: Block) -> list[Line]:
 
 
 def read_table(block: Block) -> Any:  # noqa: ANN401 - a pyarrow.Table
-    """Read a block of a Parquet file, and hold little more, whatever its row groups."""
+    """Read a block of a Parquet file with little extra memory, even from large row groups."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -146,7 +146,7 @@ def read_table(block: Block) -> Any:  # noqa: ANN401 - a pyarrow.Table
 
 
 def _slices(batches: Iterator[Any], begin: int, end: int) -> Iterator[Any]:
-    """Give the rows of a range as parts of batches; batches before it are let go."""
+    """Yield the rows of a range as parts of batches; earlier batches are skipped."""
     start = 0
     for batch in batches:
         first, last = max(begin - start, 0), min(end - start, batch.num_rows)
@@ -158,9 +158,9 @@ def _slices(batches: Iterator[Any], begin: int, end: int) -> Iterator[Any]:
 
 
 def lines_of(table: Any, block: Block, column: str) -> list[Line]:  # noqa: ANN401
-    """Give the rows of a pyarrow.Table as lines, which have the other columns as fields.
+    """Return the rows of a pyarrow.Table as lines with the other columns as fields.
 
-    No text counts as an empty one.
+    A null text is read as "".
     """
     rows: list[dict[str, Any]] = table.to_pylist()
     return [
@@ -175,7 +175,7 @@ def lines_of(table: Any, block: Block, column: str) -> list[Line]:  # noqa: ANN4
 
 
 def check_columns(source: Path, column: str, added: Sequence[str]) -> None:
-    """Look whether a Parquet file has its column of text, and room for those of translations."""
+    """Check that a Parquet file has the text column, and not yet the columns of translations."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -197,7 +197,7 @@ def check_columns(source: Path, column: str, added: Sequence[str]) -> None:
 
 
 def as_parquet(table: Any, columns: dict[str, list[str | None]]) -> bytes:  # noqa: ANN401
-    """Add columns of text to a table and give it as a Parquet file."""
+    """Add text columns to a table and return it as a Parquet file."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Translate all files; 1 when lines failed."""
+    """Translate all files; return 1 if lines failed."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
     jobs = plan(args.input, args.output)
     _make_absolute(args)
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _translate_all(jobs: Sequence[Job], task: Task) -> int:
-    """Translate what is missing; return how many translations failed."""
+    """Translate the missing blocks; return the number of failed translations."""
     waiting = []
     for job in jobs:
         content = describe(job.source, task.settings)
@@ -143,7 +143,7 @@ def _translate_all(jobs: Sequence[Job], task: Task) -> int:
 
 
 def _make_absolute(args: argparse.Namespace) -> None:
-    """Let workers find the files that this process finds."""
+    """Make paths absolute, because workers have other working directories."""
     args.model_repository = args.model_repository or default_repository()
     for name in ("model_repository", "tokenizer", "tls_ca", "tls_cert", "tls_key"):
         path = getattr(args, name)
@@ -153,7 +153,7 @@ def _make_absolute(args: argparse.Namespace) -> None:
 
 
 async def _task(args: argparse.Namespace) -> Task:
-    """Ask the server, before any worker starts."""
+    """Ask the server what the task needs to know, before any worker starts."""
     async with make_client(args, args.model) as client:
         if args.retry_for:
             await client.wait_until_ready(max(args.retry_for, 1.0))
@@ -183,7 +183,7 @@ def _check(jobs: Sequence[Job], task: Task) -> None:
 
 
 def _translate(blocks: Sequence[Block], task: Task) -> None:
-    """Translate the blocks that are not on disk, and say how it goes."""
+    """Translate the blocks that are not on disk, and show progress."""
     missing = [block for block in blocks if not block.part.exists()]
     if len(missing) < len(blocks):
         _LOG.info("%d of %d blocks are there: kept", len(blocks) - len(missing), len(blocks))
@@ -198,9 +198,9 @@ def _translate(blocks: Sequence[Block], task: Task) -> None:
 
 
 class _Shown:
-    """Progress and rate: a line that changes on a terminal, else one every half minute.
+    """Show progress and rate: in one line of a terminal, else in a log line every 30 seconds.
 
-    The last one is logged by `finish`.
+    `finish` logs the last line.
     """
 
     def __init__(self, progress: Progress) -> None:

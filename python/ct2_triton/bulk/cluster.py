@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks through Ray Data: one actor for each worker, started again where it dies."""
+"""Translate blocks with Ray Data: one actor for each worker, restarted if it dies."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from ct2_triton.bulk.blocks import Block
     from ct2_triton.bulk.worker import Task
 
-_STORE_BYTES = 80 << 20  # Ray's least; blocks travel as their names alone
-# Ray's words are for Ray's developers; and it is not to call home.
+_STORE_BYTES = 80 << 20  # Ray's minimum; only the names of blocks are sent
+# Silence messages for Ray's developers, and disable Ray's usage statistics.
 _QUIET = {
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-# Ray listens on all addresses, except where it knows no clusters: there on 127.0.0.1.
+# Ray listens on all addresses, unless clusters are disabled: then on 127.0.0.1.
 _ON_THIS_MACHINE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
 @contextmanager
 def cluster(address: str | None, workers: int) -> Iterator[None]:
-    """Start Ray on this machine, for it alone, or join a cluster; leave no process behind.
+    """Start Ray for this machine only, or join a cluster; its processes end with the block.
 
-    Each of `workers` workers translates one block at a time.
+    Each of the `workers` translates one block at a time.
     """
     settings = _QUIET | (_ON_THIS_MACHINE if address is None else {})
-    for name, value in settings.items():  # read where Ray is imported
+    for name, value in settings.items():  # read when Ray is imported
         os.environ.setdefault(name, value)
     try:
         import ray
@@ -70,7 +70,7 @@ def cluster(address: str | None, workers: int) -> Iterator[None]:
 
 @contextmanager
 def _no_native_log() -> Iterator[None]:
-    """Discard standard error: Ray's core writes there that it was told to log nothing."""
+    """Discard standard error, where Ray's core reports that its logging is disabled."""
     kept = os.dup(2)
     try:
         with Path(os.devnull).open("wb") as nothing:
@@ -82,7 +82,7 @@ def _no_native_log() -> Iterator[None]:
 
 
 def translate(blocks: Sequence[Block], task: Task, workers: int) -> Iterator[dict[str, Any]]:
-    """Translate blocks, at least one, in any order. Must be called in a `cluster`.
+    """Translate one or more blocks, in any order. Must be called in a `cluster`.
 
     Yields what `Translator` returns, for each block.
     """
@@ -91,7 +91,7 @@ def translate(blocks: Sequence[Block], task: Task, workers: int) -> Iterator[dic
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     rows = ray.data.from_items(list(map(asdict, blocks)), override_num_blocks=len(blocks))
-    translator: Any = Translator  # Ray's types know functions only
+    translator: Any = Translator  # Ray's type hints allow only functions
     done = rows.map(
         translator,
         fn_constructor_args=(task,),

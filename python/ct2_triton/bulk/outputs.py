@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs of a bulk run: parts on disk, which an interrupted run leaves, then one file."""
+"""Outputs of a bulk run: parts on disk, which survive an interruption, then one file."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _FINISHED = "finished"
 
 
 def open_parts(job: Job, made_of: Mapping[str, Any]) -> None:
-    """Make the folder of a job's parts, or go on with that of an earlier run.
+    """Make the folder of a job's parts, or continue in that of an earlier run.
 
-    ClientError where an interrupted run had another input or settings.
+    Raises ClientError if an interrupted run had other settings or another input.
     """
     folder = parts_folder(job.output)
     path = folder / _RECORD
     try:
         if folder.exists() and not path.exists():
-            shutil.rmtree(folder)  # the rest of an interrupted removal, which has no record
+            shutil.rmtree(folder)  # left by an interrupted removal: it has no record
         before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else made_of
         changed = changes(before, made_of)
         if changed and (folder / _FINISHED).exists():
@@ -48,9 +48,9 @@ def open_parts(job: Job, made_of: Mapping[str, Any]) -> None:
 
 
 def remove_parts(job: Job, made_of: Mapping[str, Any]) -> None:
-    """Remove the parts that a run may leave that was killed when its output was finished.
+    """Remove the parts left by a run that was killed after it finished the output.
 
-    Those of an interrupted run with another input or settings stay.
+    Parts of an interrupted run with other settings or another input are kept.
     """
     folder = parts_folder(job.output)
     path = folder / _RECORD
@@ -63,7 +63,7 @@ def remove_parts(job: Job, made_of: Mapping[str, Any]) -> None:
 
 
 def open_blocks(blocks: Sequence[Block]) -> None:
-    """Let the lines of blocks that are there be translated again where they failed."""
+    """Mark the failed lines of existing blocks for translation."""
     try:
         for block in blocks:
             if block.part.exists() and block.failures.stat().st_size:
@@ -73,10 +73,10 @@ def open_blocks(blocks: Sequence[Block]) -> None:
 
 
 def finish(job: Job, blocks: Sequence[Block], made_of: Mapping[str, Any]) -> int:
-    """Put the parts together in order and give the output its name; say how many entries failed.
+    """Join the parts in order into the output; return the number of failed entries.
 
-    They are listed in `OUTPUT.failed.jsonl`, if there are any. Then the parts stay: another run
-    translates only what is missing.
+    Failures are listed in `OUTPUT.failed.jsonl`, and the parts are then kept, so that another run
+    translates only the failed lines.
     """
     folder = parts_folder(job.output)
     listed = job.output.with_name(f"{job.output.name}.failed.jsonl")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in each worker: a client, which translates block after block."""
+"""The code of each worker: a client that translates one block after another."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
     from ct2_triton.client.stream import StreamItem
     from ct2_triton.translate.inputs import Line
 
-# What may go well another time; a line that the server refuses is refused each time.
+# Errors that another attempt may avoid; a refused line is refused each time.
 _WORTH_ANOTHER_TRY = (DeadlineExceededError, ServerFailedError)
 
 
 Row: TypeAlias = "str | tuple[str | None, ...]"
-"""What a line becomes: a line of the output, or what its columns have."""
+"""The output of a line: a line of text, or the values of its columns."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is done with every block.
+    """The settings that all blocks share.
 
     Attributes:
         args: The command's arguments.
-        targets: Codes of the languages; one None for a model without.
-        settings: What decides the translations.
+        targets: Codes of the target languages; one None for a model without them.
+        settings: Settings that the translations depend on.
     """
 
     args: argparse.Namespace
@@ -62,25 +62,25 @@ class Task:
 
     @property
     def columns(self) -> list[str]:
-        """Names of a Parquet file's columns of translations."""
+        """Names of the columns of translations in a Parquet file."""
         return [target or "translation" for target in self.targets]
 
 
 class Translator:
-    """Translates blocks into files. Ray starts it again where it dies."""
+    """Translates blocks into files. Ray restarts it if it dies."""
 
     def __init__(self, task: Task) -> None:
-        """Make a client, which connects with the first block."""
+        """Make a client, which connects for the first block."""
         self._task = task
         self._client = SyncTranslationClient(
             task.args.url, task.args.model, **client_settings(task.args)
         )
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Translate the block of these fields and write its file, named when it is whole.
+        """Translate the block with these fields and write its file atomically.
 
-        Returned are `count`: lines; `failed`: how many of them; `error`: why the run must end, or
-        "".
+        Returns `count`, the number of lines; `failed`, how many of them failed; and `error`, why
+        the run must end, or "".
         """
         block = Block(**row)
         try:
@@ -112,17 +112,17 @@ class Translator:
         return len({failure["line"] for failure in failures})
 
     def _save(self, block: Block, content: bytes, failures: bytes) -> None:
-        """Write what a block became; killed at any moment, no line that failed is forgotten."""
-        if block.earlier.exists():  # goes with the failures of its run
+        """Write a block's output and failures; if it is killed, no failed line is lost."""
+        if block.earlier.exists():  # belongs to the failures of its run
             replace_file(block.part, content)
             block.earlier.unlink()
             replace_file(block.failures, failures)
-        else:  # where the part is, its failures are known
+        else:  # the failures must exist before the part
             replace_file(block.failures, failures)
             replace_file(block.part, content)
 
     def _earlier(self, block: Block) -> list[Row | None]:
-        """Give what an earlier run made of the lines; None for those that failed."""
+        """Return the translations of an earlier run; None for failed lines."""
         rows: list[Row | None]
         if kind_of(Path(block.output)) == PARQUET:
             from pyarrow import parquet
@@ -131,12 +131,12 @@ class Translator:
             rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
         else:
             rows = list(block.earlier.read_bytes().decode().split("\n")[:-1])
-        for line in block.failures.read_bytes().splitlines():  # of str, it cuts at U+2028
+        for line in block.failures.read_bytes().splitlines():  # str would split at U+2028
             rows[json.loads(line)["line"] - 1 - block.first] = None
         return rows
 
     def _answers(self, lines: Sequence[Line]) -> list[list[StreamItem]]:
-        """Translate lines, the longest first: those of like length are under way together."""
+        """Translate lines, longest first, so that lines of similar length run together."""
         found: list[dict[str | None, StreamItem]] = [{} for _ in lines]
         waiting = sorted(range(len(lines)), key=lambda number: -len(lines[number].text))
         for attempt in range(self._task.args.tries):
@@ -146,7 +146,7 @@ class Translator:
                 number = waiting[item.position]
                 known = found[number].get(item.target)
                 if known is not None and not _is_failure(known):
-                    continue  # sent again for another language of its line
+                    continue  # sent again because another language of its line failed
                 found[number][item.target] = item
                 if _is_failure(item) and isinstance(item.outcome, _WORTH_ANOTHER_TRY):
                     again.add(number)
@@ -168,7 +168,7 @@ class Translator:
         )
 
     def _row(self, block: Block, items: list[StreamItem]) -> Row:
-        """Give what a line becomes in the output: a line, or what its columns have."""
+        """Return the output of a line: a line of text, or the values of its columns."""
         kind = kind_of(Path(block.output))
         if kind == PARQUET:
             return tuple(map(_column_text, items))
@@ -197,7 +197,7 @@ class Translator:
 
 
 def _is_failure(item: StreamItem) -> bool:
-    """Say whether a line failed; raise what is not the line's fault: all others would fail, too."""
+    """Return whether a line failed; raise an error that all other lines would have too."""
     if not isinstance(item.outcome, ClientError):
         return False
     error = item.outcome

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translates text with a model that Triton serves.
+"""Translate text with a model that Triton serves.
 
     from ct2_triton.client import TranslationClient
 
-Importing this is quick: gRPC, protobuf and the tokenizer libraries are imported with the first use.
+Importing this is fast: gRPC, protobuf and the tokenizer libraries are imported at the first use.
 """
 
 from ct2_triton.client.client import TranslationClient

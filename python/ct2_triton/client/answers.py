@@ -92,6 +92,6 @@ class Answers:
         try:
             server = await self._ask_server()
         except grpc.RpcError as error:
-            return error.code() is grpc.StatusCode.UNIMPLEMENTED  # it is no Triton
+            return error.code() is grpc.StatusCode.UNIMPLEMENTED  # not a Triton server
         numbers = [part for part in server.version.split(".")[:2] if part.isdigit()]
         return tuple(map(int, numbers)) >= _SURVIVES

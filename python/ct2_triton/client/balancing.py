@@ -78,7 +78,7 @@ class RoundRobin:
         budget_s: float,
         find: Callable[[str], Awaitable[list[Address]]] = look_up,
     ) -> None:
-        """Look nothing up and open nothing yet.
+        """Keep the arguments; no name is resolved and no connection opened yet.
 
         A call may wait `budget_s` while no server can be reached.
         """

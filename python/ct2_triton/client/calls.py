@@ -37,7 +37,7 @@ _VALUE = re.compile(r"[ -~]*")
 
 
 def asks_for_verdicts(options: Mapping[str, OptionValue]) -> bool:
-    """Tell whether a call with these decoding options wants verdicts."""
+    """Return whether a call with these decoding options wants verdicts."""
     return bool(options.get("quality")) or options.get("on_doubt", "none") != "none"
 
 
@@ -151,7 +151,7 @@ def code_of(language: Language | None) -> str | None:
 
 
 def is_unicode(text: str) -> bool:
-    """Tell whether a text can be sent: JSON and a shell can pass half of a surrogate pair."""
+    """Return whether a text can be sent: JSON and a shell can pass half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

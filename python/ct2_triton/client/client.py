@@ -296,7 +296,8 @@ class TranslationClient(ModelClient):
         Raises:
             UnknownLanguageError: The model does not have a language.
             SupersededError: A newer call had the same key.
-            ClientError: Another of its subclasses. The parts before it are no translation.
+            ClientError: Another of its subclasses. The parts before it are not a complete
+                translation.
         """
         deadline = self._deadline(timeout_s)
         session = supersede or text

@@ -56,7 +56,7 @@ _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
 
 
 def _is_of_the_connection(error: grpc.RpcError) -> bool:
-    """Say whether a request failed in transit or without an answer, and was not refused."""
+    """Return whether a request failed in transit or without an answer, and was not refused."""
     if error.code() is grpc.StatusCode.UNAVAILABLE:
         return not (error.details() or "").startswith(_RESTRICTED)
     return error.code() in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNKNOWN)
@@ -234,7 +234,7 @@ class Connection:
         return self._settled < self._losses
 
     def is_ready(self) -> bool:
-        """Say whether the channel is connected; if not, start to connect."""
+        """Return whether the channel is connected; if not, start to connect."""
         if self._is_in_doubt:
             self.watch()
             return False
@@ -323,7 +323,7 @@ class Connection:
         return bool(done) or self._channel.get_state() is not _READY
 
     async def _was_lost(self, status: grpc.StatusCode, details: str) -> bool:
-        """Say whether a request was lost with this connection or with that of a proxy."""
+        """Return whether a request was lost with this connection or with that of a proxy."""
         if status is grpc.StatusCode.UNAVAILABLE:
             return _BROKE_BEHIND.search(details) is not None or await self._is_broken()
         return status is grpc.StatusCode.UNKNOWN and _BROKE_BEHIND.search(details) is not None

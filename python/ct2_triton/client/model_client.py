@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of a server: what a client knows of it, and the life of its connection."""
+"""A model of a server: what a client knows about it, and its connection."""
 
 from __future__ import annotations
 
@@ -153,11 +153,11 @@ class ModelClient:
         return None if self._codec is None else self._codec.takes_text
 
     def gives(self, output: str) -> bool:
-        """Tell whether the model declares an output; False until the server was asked."""
+        """Return whether the model declares an output; False until the server was asked."""
         return self._served.gives(output)
 
     def takes_drafts(self) -> bool:
-        """Tell whether the model takes drafts; False until the server was asked."""
+        """Return whether the model takes drafts; False until the server was asked."""
         return self._served.takes_drafts()
 
     async def __aenter__(self) -> Self:
@@ -326,11 +326,11 @@ class ServedModel:
         self.takes_text: bool | None = None  # as the server reported it last
 
     def gives(self, output: str) -> bool:
-        """Tell whether a version declares an output; False until the server was asked."""
+        """Return whether a version declares an output; False until the server was asked."""
         return any(output in tensors.outputs for tensors in self._tensors.values())
 
     def takes_drafts(self) -> bool:
-        """Tell whether a version takes drafts; False until the server was asked."""
+        """Return whether a version takes drafts; False until the server was asked."""
         return any(tensors.takes_drafts for tensors in self._tensors.values())
 
     async def ask_model(self, deadline: Deadline) -> ModelTensors | TextModel:

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text to the ids of its pieces and back, from the tokenizer files of a model.
+"""Convert text to the IDs of its pieces and back, with the tokenizer files of a model.
 
-Read with SentencePiece, which all five families were trained with; where a folder lacks that file
-(transformers 5 does not save it), a tokenizer.json is read with `tokenizers`. Both give the very
-ids that transformers gives for the same text: tests/python/client/test_pieces.py compares them.
-transformers itself is not used: it takes seconds to import, its tokenizers carry state (`src_lang`,
-truncation, padding) that concurrent calls would share, and its version changes ids (transformers 5
-adds a piece to an NLLB text that ends in a space).
+The files are read with SentencePiece, which all five families were trained with. If a folder lacks
+that file (transformers 5 does not save it), tokenizer.json is read with `tokenizers`. Both give the
+same IDs as transformers (tests/python/client/test_pieces.py). transformers itself is not used: it
+takes seconds to import, its tokenizers have state (`src_lang`, truncation, padding) that concurrent
+calls would share, and its version changes IDs (transformers 5 adds a piece to an NLLB text that
+ends in a space).
 
-Text is only ever text. transformers turns a literal `</s>` or `fra_Latn` in a sentence into that
-special token, so that the text of a sentence can end it or change its language; here they are
-spelled in ordinary pieces, as transformers does with `split_special_tokens=True`.
+Special tokens in a text are treated as text. transformers converts a literal `</s>` or `fra_Latn`
+to that special token, so a sentence could end itself or change its language. Here they are split
+into ordinary pieces, as transformers does with `split_special_tokens=True`.
 
-Of a model that came to ct2-prepare converted already, pieces are looked up by name in its own
-vocabularies, which may be one for each side.
+For a model that was already converted when ct2-prepare read it, pieces are looked up by name in its
+own vocabularies, of which each side may have one.
 
-Tokens that were added to a family's own (`TokenRules.added_tokens`) are single tokens in a
-text, as transformers has them. SentencePiece does not know them: without the compiled core,
-tokenizer.json is read.
+Tokens that were added to a family's own (`TokenRules.added_tokens`) are single tokens in a text, as
+in transformers. SentencePiece does not know them, so without the compiled core tokenizer.json is
+read.
 
-Where the package has its compiled core, `NativePieces` does the work of `SentencePieces` in the
-C++ that the backend runs: the same ids and texts (tests/core/test_tokenizer.py), in less time.
+If the compiled core is installed, `NativePieces` replaces `SentencePieces`: the backend's C++ code
+gives the same IDs and texts (tests/core/test_tokenizer.py) in less time.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Pieces(Protocol):
     """Both directions of a tokenizer, without special tokens. Safe for concurrent use."""
 
     space_id: int | None
-    """Id of the piece that is nothing but a space."""
+    """ID of the piece that is a single space."""
 
     text_ids: frozenset[int]
-    """Ids of the pieces that a text can be made of."""
+    """IDs of the pieces that can occur in a text."""
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text."""
@@ -64,8 +64,8 @@ class JsonPieces:
     def __init__(self, file: Path, added: Sequence[AddedToken] = (), before: str = "") -> None:
         """Read the tokenizer.json.
 
-        A text may hold the added tokens; any other special token in a text is only text. `before`
-        stands between a text and what goes before it in a row.
+        A text may contain the added tokens; any other special token in it is treated as text.
+        `before` is put between a text and what precedes it in a row.
         """
         import tokenizers
 
@@ -95,7 +95,7 @@ class JsonPieces:
 
 
 class SentencePieces:
-    """Pieces of one SentencePiece model for each direction, numbered as the model numbers them."""
+    """Pieces of one SentencePiece model per direction, with the translation model's IDs."""
 
     def __init__(
         self,
@@ -109,8 +109,8 @@ class SentencePieces:
         Args:
             source: SentencePiece model that splits text.
             target: SentencePiece model that joins pieces; often the same.
-            number: Gives the model's id for each id of the source processor.
-            names: Gives the piece of each id, given the target processor.
+            number: Returns the model's ID for each ID of the source processor.
+            names: Returns the piece of each ID, given the target processor.
         """
         self._source = _processor(source)
         self._target = self._source if source == target else _processor(target)
@@ -128,15 +128,15 @@ class SentencePieces:
         """Return the text of ids, without spaces around it; special tokens have none."""
         pieces = [self._names[i] for i in ids if i in self._names]
         text: str = self._target.decode_pieces(pieces)
-        # A piece that only the source model has comes back as it is written.
+        # A piece that only the source model has is returned as it is written.
         return text.replace(_SPACE, " ").strip()
 
 
 class NativePieces:
-    """Pieces read and split by the compiled core, as in the backend."""
+    """Pieces of the compiled core, as in the backend."""
 
     def __init__(self, pieces: Any) -> None:  # noqa: ANN401 - a class of the compiled core
-        """Take `ct2_triton._core.Pieces`."""
+        """Wrap a `ct2_triton._core.Pieces`."""
         self._pieces = pieces
         self.space_id: int | None = pieces.space_id
         self.text_ids = frozenset(pieces.text_ids)
@@ -157,8 +157,8 @@ def native_pieces(
 ) -> NativePieces | None:
     """Read the tokenizer files of a prepared model with the compiled core.
 
-    None without a core, or where it does not read these files: tokenizer.json, and what is missing
-    or damaged.
+    Returns None without a core, and for files that it does not read: tokenizer.json, and missing or
+    damaged ones.
     """
     from ct2_triton.engine_library import EngineLibraryError, load_core
 
@@ -181,9 +181,9 @@ def read_pieces(
     Args:
         folder: The model's tokenizer folder.
         rules: Its rules, which say what family the files belong to.
-        of_targets: Split texts as the model's answers are made: OPUS-MT has a SentencePiece model
-            for each side.
-        native: Use the compiled core where there is one.
+        of_targets: Split texts as translations, because OPUS-MT has a SentencePiece model for each
+            side.
+        native: Use the compiled core if it is installed.
 
     Returns:
         Both directions of the tokenizer.
@@ -205,21 +205,21 @@ def read_pieces(
         if rules.family in ("m2m100", "marian"):
             return _listed_pieces(folder, rules, of_targets)
         if rules.added_tokens:
-            # T5 is told its task in words before the text: an added token then follows a space.
+            # T5 has its task in words before the text, so an added token follows a space.
             before = " " if rules.family == "t5" and rules.languages else ""
             return JsonPieces(folder / "tokenizer.json", rules.added_tokens, before)
         file = folder / _SENTENCEPIECE_FILES[rules.family]
         if file.exists() or not (folder / "tokenizer.json").exists():
             return _shifted_pieces(file, rules)
         return JsonPieces(folder / "tokenizer.json")
-    except Exception as error:  # both libraries raise bare exceptions of their own
+    except Exception as error:  # both libraries raise various exceptions
         raise TokenizerError(
             f"cannot read the tokenizer files in {folder}: {error}; copy the folder again from "
             "the prepared model, or prepare the model again with ct2-prepare"
         ) from error
 
 
-# What splits texts, by family: every family that can be read.
+# The reader of each supported family.
 _SENTENCEPIECE_FILES = {
     "nllb": "sentencepiece.bpe.model",
     "m2m100": "sentencepiece.bpe.model",
@@ -232,12 +232,12 @@ _SENTENCEPIECE_FILES = {
 
 
 def numbers_differ(folder: Path, rules: TokenRules) -> bool:
-    """Tell whether the pieces of translations have other ids than those of sources."""
+    """Return whether the pieces of translations have other IDs than those of sources."""
     return rules.family == "pieces" and not (folder / "shared_vocabulary.json").exists()
 
 
 def _listed_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> SentencePieces:
-    """Read a family that numbers its pieces by a vocab.json."""
+    """Read a family whose vocab.json has the IDs of its pieces."""
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     special = {*rules.special_ids, rules.unk_id}
 
@@ -257,7 +257,7 @@ def _listed_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> Sentenc
 
 
 def _named_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> Pieces:
-    """Read a converted model: pieces have the ids of its own vocabularies, one for each side."""
+    """Read a converted model: pieces have the IDs of its own vocabularies, one for each side."""
     if (folder / "tokenizer.json").exists():
         return JsonPieces(folder / "tokenizer.json")
     single = folder / "sentencepiece.model"
@@ -285,7 +285,7 @@ def _named_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> Pieces:
 
 
 def text_pieces(file: Path) -> set[str]:
-    """List the pieces of a SentencePiece model or tokenizer.json that a text can be made of."""
+    """Return the pieces of a SentencePiece model or tokenizer.json that can occur in a text."""
     if file.suffix == ".json":
         import tokenizers
 
@@ -298,7 +298,7 @@ def text_pieces(file: Path) -> set[str]:
 
 
 def _shifted_pieces(file: Path, rules: TokenRules) -> SentencePieces:
-    """Read a family that numbers its pieces as SentencePiece does, or as fairseq does.
+    """Read a family whose piece IDs are those of SentencePiece or of fairseq.
 
     fairseq puts `<s> <pad> </s> <unk>` before the pieces, SentencePiece `<unk> <s> </s>`.
     """

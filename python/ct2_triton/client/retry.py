@@ -235,7 +235,7 @@ async def wait_until_ready(
 
 
 UNKNOWN_MODEL = "Request for unknown model"
-"""How Triton begins where it has no such model, or version; UNAVAILABLE once it was unloaded."""
+"""Start of Triton's message for a missing model or version; UNAVAILABLE after it was unloaded."""
 
 # Begins of messages of the backend and of Triton, for errors other than RequestRejectedError.
 _ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple(

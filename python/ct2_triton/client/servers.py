@@ -299,7 +299,7 @@ class _Stream:
         return None if item is None else read_part(item.infer_response)
 
     def give_up(self, error: ClientError) -> None:
-        """Give the reader an error after the parts that have arrived."""
+        """Raise an error in the reader, after the parts that have arrived."""
         self._arrived.put_nowait(error)
 
     async def end(self) -> None:

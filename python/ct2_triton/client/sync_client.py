@@ -38,7 +38,7 @@ P = ParamSpec("P")
 def parameters_of(
     method: Callable[Concatenate[Any, P], object],
 ) -> Callable[[Callable[Concatenate[Own, ...], Result]], Callable[Concatenate[Own, P], Result]]:
-    """Give a method the parameters of another one, for type checkers."""
+    """Declare for type checkers that a method has the parameters of another one."""
     return lambda own: own
 
 
@@ -47,7 +47,7 @@ def further_parameters_of(
 ) -> Callable[
     [Callable[Concatenate[Own, First, ...], Result]], Callable[Concatenate[Own, First, P], Result]
 ]:
-    """Give a method the parameters of another one after its first, as `parameters_of` does."""
+    """Declare the parameters of another method except its first, as `parameters_of` does."""
     return lambda own: own
 
 

@@ -60,7 +60,7 @@ class Shared(Generic[Result]):
 async def run_all(
     coroutines: Iterable[Coroutine[Any, Any, Result]], *, cancels: bool = True
 ) -> list[Result]:
-    """Run coroutines at the same time and give their results in order.
+    """Run coroutines concurrently and return their results in order.
 
     Unlike with `asyncio.gather`, the first error, or a cancellation from outside, ends the others
     before it is raised. (`asyncio.TaskGroup` needs Python 3.11.) Without `cancels`, an error is
@@ -90,7 +90,7 @@ async def cancel_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 def is_cancelled() -> bool:
-    """Say whether the running task was cancelled itself; always False before Python 3.11."""
+    """Return whether the running task was cancelled itself; always False before Python 3.11."""
     task = asyncio.current_task()
     return sys.version_info >= (3, 11) and task is not None and task.cancelling() > 0
 

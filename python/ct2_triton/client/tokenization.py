@@ -187,7 +187,7 @@ def _find_all(
 
 
 def has_tokenizer(model: str, repository: str | os.PathLike[str] | None = None) -> bool:
-    """Say whether the repository has the tokenizer of a model that needs one."""
+    """Return whether the repository has the tokenizer of a model that needs one."""
     folder = _folder(model, repository)
     config = folder.parent / CONFIG_NAME
     return (folder / LANGUAGES_NAME).exists() and not _takes_text(config)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request says: members of JSON, or fields of a form or of the address."""
+"""The fields of a request: members of JSON, or fields of a form or of the query."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _SHOWN = 80
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,80}\s*")
-# What a form says for true and false; programs in Python capitalize them.
+# The values of true and false in a form; Python programs capitalize them.
 SWITCHES = {"true": True, "True": True, "false": False, "False": False, "": False}
 
 
 class Fields:
-    """The fields of one request. What is wrong with one is refused with 400."""
+    """The fields of one request. An invalid one raises a Refusal with status 400."""
 
     def __init__(self, members: Mapping[str, Any]) -> None:
-        """Take the members as they came; a form has strings, and lists of them."""
+        """Take the members as received; those of a form are strings, or lists of strings."""
         self._members = members
 
     def texts(self, name: str) -> str | list[str]:
-        """Give a field that must be there: a string, or a list of strings."""
+        """Return a required field: a string, or a list of strings."""
         value = self._members.get(name)
         if value is None or value in ("", []):
             raise _missing(name)
@@ -45,22 +45,22 @@ class Fields:
         return value  # type: ignore[no-any-return]
 
     def text(self, name: str) -> str:
-        """Give a field that must be there: a string."""
+        """Return a required field: a string."""
         value = self.texts(name)
         if not isinstance(value, str):
             raise Refusal(400, f"Invalid request: {name} must be one string")
         return value
 
     def choice(self, name: str, default: str) -> str:
-        """Give a field that may be left out: a string."""
+        """Return an optional field: a string."""
         return default if self._members.get(name) in (None, "") else self.text(name)
 
     def count(self, name: str, most: int) -> int:
-        """Give a field that may be left out: a whole number, also as a string; below 0 it is 0."""
+        """Return an optional field: a whole number, also as a string; a negative one becomes 0."""
         value = self._members.get(name)
         if value is None or value == "":
             return 0
-        if isinstance(value, float) and value.is_integer():  # JSON has one kind of numbers
+        if isinstance(value, float) and value.is_integer():  # JSON has one number type
             value = int(value)
         said = value if isinstance(value, str) else json.dumps(value)
         if not _WHOLE.fullmatch(said):
@@ -70,7 +70,7 @@ class Fields:
         return max(int(said), 0)
 
     def switch(self, name: str) -> bool:
-        """Give a field that may be left out: a boolean, also as a string.
+        """Return an optional field: a boolean, also as a string.
 
         Raises:
             Refusal: It is something else.
@@ -86,7 +86,7 @@ class Fields:
         return SWITCHES[said]
 
     def file(self, name: str) -> tuple[str, bytes]:
-        """Give a file that must be there: its name and what it holds."""
+        """Return a required file: its name and content."""
         value = self._members.get(name)
         if value is None or value == "":
             raise _missing(name)
@@ -97,29 +97,29 @@ class Fields:
         return value.filename, value.file.read()
 
     def key(self) -> str:
-        """Give the key that the request carries; "" where there is none."""
+        """Return the key of the request; "" if it has none."""
         value = self._members.get("api_key")
         return value if isinstance(value, str) else ""
 
 
 async def read_fields(request: web.Request, timeout_s: float) -> Fields:
-    """Read the fields of a request, in whatever form they come.
+    """Read the fields of a request in any supported encoding.
 
-    Refused are those that cannot be read, or not in time, and who asks and has gone.
+    Raises Refusal for fields that cannot be read, or not in time, and if the client disconnected.
     """
     try:
-        if request.content.is_eof():  # all of it came with the header: no clock is needed
+        if request.content.is_eof():  # the body came with the header: no time limit
             return await _read(request)
         return await in_time(_read(request), timeout_s)
     except asyncio.TimeoutError as error:
         raise Refusal(408, f"the request did not arrive within {timeout_s:g} s") from error
-    except ConnectionError as error:  # the client has gone
+    except ConnectionError as error:  # the client has disconnected
         raise Refusal(400, "Invalid request: the body is not complete") from error
     except BODY_ERRORS as error:
         packed = request.headers.get("Content-Encoding")
         why = f": it is not in {packed[:_SHOWN]!r}, its Content-Encoding" if packed else ""
         raise Refusal(400, f"Invalid request: the body cannot be read{why}") from error
-    except (LookupError, ValueError) as error:  # of a form, of a charset
+    except (LookupError, ValueError) as error:  # of an invalid form or charset
         raise Refusal(400, "Invalid request: the body cannot be read") from error
 
 
@@ -144,7 +144,7 @@ async def _read(request: web.Request) -> Fields:
 
 
 def _joined(fields: Any) -> dict[str, Any]:  # noqa: ANN401 - a MultiDict of either kind
-    """Give each field, and a list where it came several times. A form's lines end in CR LF."""
+    """Return each field, with a list of values if it is repeated. Lines of a form end in CR LF."""
     found: dict[str, Any] = {}
     for name in fields:
         values = [

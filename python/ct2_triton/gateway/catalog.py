@@ -169,7 +169,7 @@ def read_catalog(
 
 
 def _sides(rules: TokenRules, side: Literal["source", "target"]) -> list[_Side]:
-    """Give a model's sources or targets; it is asked for one where it has several."""
+    """Return a model's sources or targets; it is asked for one where it has several."""
     found = [language for language in rules.languages if getattr(language, side)]
     is_asked = getattr(rules, f"{side}_required") or len(found) > 1
     return [_Side(one, one.tag, one.code if is_asked else None) for one in found]

@@ -256,6 +256,6 @@ def _limits(args: argparse.Namespace) -> Limits:
 
 
 def _hosts(host: str, allowed: Sequence[str]) -> Sequence[str] | None:
-    """Give the names that requests may call the gateway by; None for any."""
+    """Return the names that requests may call the gateway by; None for any."""
     is_any = _ANY_HOST in allowed or not (allowed or is_loopback(host))
     return None if is_any else [host, *allowed]

@@ -87,7 +87,7 @@ class Detector:
         return [Detection(code, round(min(share, 100.0), 1)) for code, share in ranked]
 
     def _shares(self, text: str) -> Iterable[tuple[str, float]]:
-        """Give the probability of each language, by py3langid's names."""
+        """Return the probability of each language, by py3langid's names."""
         import numpy as np
 
         names = self._identifier.nb_classes
@@ -120,7 +120,7 @@ class Detector:
 
 
 def detector_of(catalog: Catalog) -> Detector:
-    """Give a detector among all languages that the models translate from or into."""
+    """Return a detector among all languages that the models translate from or into."""
 
     def code(name: str) -> str | None:
         found = catalog.find(name)

@@ -59,7 +59,7 @@ class TextFile:
     compose: Compose
 
     def name_in(self, language: str) -> str:
-        """Give the name of its translation, as LibreTranslate does."""
+        """Return the name of its translation, as LibreTranslate does."""
         path = Path(self.name)
         stem = _UNSAFE.sub("_", unicodedata.normalize("NFC", path.stem))
         stem = stem.encode()[:_LONGEST_STEM].decode(errors="ignore")

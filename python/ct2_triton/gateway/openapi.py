@@ -121,7 +121,7 @@ def _detect() -> dict[str, Any]:
 
 
 def _files(glossary: dict[str, Any]) -> dict[str, Any]:
-    """Give the routes of files."""
+    """Return the routes of files."""
     fields = {
         "file": {"type": "string", "format": "binary", "description": " ".join(SUFFIXES)},
         "source": _STRING | {"description": "Its language, or auto"},

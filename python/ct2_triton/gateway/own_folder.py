@@ -21,7 +21,7 @@ _NEW_S = 60.0  # a folder that was made just now may not be locked yet
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """Give a new folder, locked for as long as this process or one that it starts lives.
+    """Yield a new folder, locked for as long as this process or one that it starts lives.
 
     Folders of the same user whose processes have all ended without removing them are removed.
     """

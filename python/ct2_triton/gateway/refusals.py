@@ -55,7 +55,7 @@ class Refusals:
         self._count = 0
 
     def of(self, error: errors.Ct2TritonError) -> Refusal:
-        """Say what a failure of the client or of the Triton server is."""
+        """Return what a failure of the client or of the Triton server is."""
         if isinstance(error, Refusal):
             return error
         status, text = next((s, text) for kind, s, text in _ANSWERS if isinstance(error, kind))

@@ -116,7 +116,7 @@ async def translate_markup(
 
 
 def _several(alternatives: int) -> dict[str, Any]:
-    """Give the options that request this many alternatives."""
+    """Return the options that request this many alternatives."""
     if not alternatives:
         return {}
     ranks = alternatives + 1
@@ -212,7 +212,7 @@ class Translator:
         return Answer(first, others[: wanted.alternatives], detected, asking.verdict)
 
     def code_of(self, name: str) -> str:
-        """Give the code of a language by any of its names."""
+        """Return the code of a language by any of its names."""
         return self._language(name).code
 
     def _language(self, name: str) -> Spoken:

@@ -165,7 +165,7 @@ def _entry(members: dict[str, Any]) -> Entry | None:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Say what is in the way of subtitles."""
+    """Yield what is in the way of subtitles."""
     try:
         yield
     except OSError as error:
@@ -191,7 +191,7 @@ class SubtitleFiles:
         self._texts: dict[tuple[str, Format], tuple[int, asyncio.Future[str]]] = {}
 
     async def text(self, language: str, kind: Format) -> str:
-        """Give the subtitles of a language so far."""
+        """Return the subtitles of a language so far."""
         newest = self._hub.newest_final(language)
         known = self._texts.get((language, kind))
         if known is None or known[0] != newest or known[1].cancelled():

@@ -272,7 +272,7 @@ def _cue_limits(args: argparse.Namespace) -> CueLimits:
 
 
 def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, str]:
-    """Give the code of each name, as given, by which a viewer may ask for a language."""
+    """Return the code of each name, as given, by which a viewer may ask for a language."""
     found = client.languages.targets(targets)
     codes = [ONLY_LANGUAGE if language is None else language.code for language in found]
     return dict(zip(targets or codes, codes, strict=True))

@@ -104,7 +104,7 @@ class Hub:
         return self._number
 
     def since(self, number: int, languages: Collection[str]) -> list[Entry]:
-        """Give what has changed since a position (0: all), oldest change first."""
+        """Return what has changed since a position (0: all), oldest change first."""
         found = []
         for entry in reversed(self._entries.values()):
             if entry.number <= number:
@@ -114,15 +114,15 @@ class Hub:
         return found[::-1]
 
     def entries(self) -> list[Entry]:
-        """Give all captions that are kept."""
+        """Return all captions that are kept."""
         return list(self._entries.values())
 
     def finals(self, language: str) -> list[Entry]:
-        """Give the finals of a language, by the time at which their segments began."""
+        """Return the finals of a language, by the time at which their segments began."""
         return finals_of(self.entries(), language)
 
     def untranslated(self, languages: Collection[str]) -> list[Entry]:
-        """Give what was said to its end and has no translation in some of the languages."""
+        """Return what was said to its end and has no translation in some of the languages."""
         return [
             entry
             for (segment, language), entry in self._entries.items()
@@ -132,16 +132,16 @@ class Hub:
         ]
 
     def is_translated(self, segment: str, language: str) -> bool:
-        """Tell whether a segment has its final in a language, and not an error in its place."""
+        """Return whether a segment has its final in a language, and not an error in its place."""
         found = self._entries.get((segment, language))
         return found is not None and found.caption.final and found.caption.error is None
 
     def languages(self) -> list[str]:
-        """Give the languages that have finals."""
+        """Return the languages that have finals."""
         return [language for language in self._newest_finals if language is not None]
 
     def newest_final(self, language: str) -> int:
-        """Give the position of a language's newest final; 0 for none."""
+        """Return the position of a language's newest final; 0 for none."""
         return self._newest_finals.get(language, 0)
 
     async def follow(

@@ -82,7 +82,7 @@ class Policy(Protocol):
     attends: bool
 
     def draft(self) -> Draft:
-        """Say what the next interim starts from."""
+        """Return what the next interim starts from."""
         ...
 
     def take(self, interim: Interim) -> Shown:
@@ -90,11 +90,11 @@ class Policy(Protocol):
         ...
 
     def held(self, interim: Interim) -> Shown:
-        """Say what to show of an interim translation that must not be committed."""
+        """Return what to show of an interim translation that must not be committed."""
         ...
 
     def completion(self, final: Interim) -> Draft | None:
-        """Say what the final's caption starts from if viewers have seen another start.
+        """Return what the final's caption starts from if viewers have seen another start.
 
         None: the final replaces all that was shown.
         """
@@ -340,7 +340,7 @@ class SourceAttention:
         return tuple(map(words_after, alignments))
 
     def _words_of_ids(self, text: str) -> tuple[int, ...]:
-        """Give the number of its word, from 1, for each ID of a text."""
+        """Return the number of its word, from 1, for each ID of a text."""
         if text not in self._words:
             tokenizer = self._client.tokenizer
             ids = tokenizer.encode(text).ids

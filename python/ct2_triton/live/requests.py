@@ -105,7 +105,7 @@ class LiveRequests:
         return translate
 
     def tokens_of(self, answer: Translation) -> tuple[Any, ...]:
-        """Give the token ids of an answer, or its words where the model takes text.
+        """Return the token ids of an answer, or its words where the model takes text.
 
         An answer whose terms were put back has no ids.
         """
@@ -166,7 +166,7 @@ class LiveRequests:
         return await asyncio.shield(request)
 
     def _given(self, start: Sequence[Any], rest: Sequence[Any] = ()) -> str | tuple[int, ...]:
-        """Give tokens as the client takes them: a text with its start, or the ids after it.
+        """Return tokens as the client takes them: a text with its start, or the ids after it.
 
         Nothing of a model of the other kind, whose place this one has taken.
         """
@@ -193,7 +193,7 @@ class LiveRequests:
 def _expected(
     latest: tuple[Any, ...], forced: Sequence[Any], options: Mapping[str, object]
 ) -> tuple[Any, ...]:
-    """Give what the last answer had after the forced tokens, for a search that takes a draft."""
+    """Return what the last answer had after the forced tokens, for a search that takes a draft."""
     if options.get("beam_size") != 1 or not _NOT_GREEDY.isdisjoint(options):
         return ()
     return latest[len(forced) :] if latest[: len(forced)] == tuple(forced) else ()

@@ -260,7 +260,7 @@ async def _health(_: web.Request) -> web.Response:
 
 
 async def _say(speaker: Speaker, data: str | bytes) -> str:
-    """Give an update to a speaker, and say what became of it."""
+    """Return an update to a speaker, and say what became of it."""
     if len(data) > _MAX_UPDATE:
         return _refused(f"the update has a length of {len(data)}; {_MAX_UPDATE} is allowed")
     try:

@@ -150,7 +150,7 @@ class Speakers:
 
     @asynccontextmanager
     async def joined(self, name: str) -> AsyncGenerator[Speaker, None]:
-        """Give the speaker of a name for as long as a connection lasts.
+        """Yield the speaker of a name for as long as a connection lasts.
 
         When the grace of one who left is over, or the place is needed, open segments end with the
         text they have. Who returns later is another speaker, called NAME~2 and so on.

@@ -152,7 +152,7 @@ class Track:
         self._deliver(await self._last_caption(self._final))
 
     def _is_outdated(self) -> bool:
-        """Tell whether what runs is worth nothing: there is the final, or its text was revised.
+        """Return whether what runs is worth nothing: there is the final, or its text was revised.
 
         A second one in a row is waited for all the same, so that something is shown.
         """

@@ -433,7 +433,7 @@ class Echoes:
         self._times = 0
 
     def has(self, update: SegmentUpdate) -> bool:
-        """Tell whether an update repeats the last finals, or begins to.
+        """Return whether an update repeats the last finals, or begins to.
 
         Args:
             update: A final, which is counted, or an earlier update of a segment.

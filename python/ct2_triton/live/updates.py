@@ -114,7 +114,7 @@ def piece_name(segment: str, number: int) -> str:
 
 
 def is_piece_name(segment: str) -> bool:
-    """Tell whether a name ends as only the names of pieces may."""
+    """Return whether a name ends as only the names of pieces may."""
     return _PIECE.search(segment) is not None
 
 
@@ -161,7 +161,7 @@ class Caption:
         return self.committed + self.tail
 
     def to_json(self) -> str:
-        """Give the caption as one line of JSON; members that are None are left out."""
+        """Return the caption as one line of JSON; members that are None are left out."""
         members = {name: value for name, value in asdict(self).items() if value is not None}
         return json.dumps(members, ensure_ascii=False)
 

@@ -54,7 +54,7 @@ class CatalogEntry:
         return any(self.records.values())
 
     def facts(self) -> dict[str, Any]:
-        """Give what is known of it, without the checksum of each file.
+        """Return what is known of it, without the checksum of each file.
 
         The record is that of the version it came with; those of later versions are in
         `later_versions`.
@@ -115,7 +115,7 @@ def _entry(folder: Path, states: Sequence[ModelState]) -> CatalogEntry:
 
 
 def _config_of(folder: Path, versions: Sequence[int]) -> tuple[tuple[int, ...] | None, str | None]:
-    """Give what config.pbtxt says, where it can be read: versions served, whose files."""
+    """Return what config.pbtxt says, where it can be read: versions served, whose files."""
     try:
         return served_versions(folder, versions), followed_by(folder)
     except (ImportError, VersionError):
@@ -123,7 +123,7 @@ def _config_of(folder: Path, versions: Sequence[int]) -> tuple[tuple[int, ...] |
 
 
 def _counted(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a record with the number of its files instead of their checksums."""
+    """Return a record with the number of its files instead of their checksums."""
     kept = {key: value for key, value in record.items() if key not in _SAID_ALREADY}
     if "files" in kept:
         kept["files"] = len(kept["files"])

@@ -125,7 +125,7 @@ def _nobody(name: str) -> None:
 
 
 def _together(model: Path) -> list[Path]:
-    """Give the model and those that follow it."""
+    """Return the model and those that follow it."""
     return [model, *followers(model)]
 
 

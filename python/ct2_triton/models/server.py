@@ -43,7 +43,7 @@ class RunningServer:
             ) from error
 
     def model_states(self) -> list[ModelState]:
-        """Give the index of the models: an entry for each version."""
+        """Return the index of the models: an entry for each version."""
         try:
             index = self._client.get_model_repository_index(
                 headers=self._headers, client_timeout=_TIMEOUT_S
@@ -67,7 +67,7 @@ class RunningServer:
             raise VersionError(error.message()) from error
 
     def _is_live(self) -> bool:
-        """Tell whether the server still answers; one that was lost has refused nothing."""
+        """Return whether the server still answers; one that was lost has refused nothing."""
         try:
             self._client.is_server_live(headers=self._headers, client_timeout=_TIMEOUT_S)
         except self._refusal:

@@ -109,7 +109,7 @@ class Checkpoint:
         return ""
 
     def has(self, name: str) -> bool:
-        """Tell whether a file is there."""
+        """Return whether a file is there."""
         return (self.folder / name).is_file()
 
     def missing_shards(self) -> list[str]:

@@ -94,7 +94,7 @@ def check_pair(family: str, title: str, versions: Mapping[str, str]) -> None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Give the leading numbers of a version: `5.0.0rc1` is (5, 0)."""
+    """Return the leading numbers of a version: `5.0.0rc1` is (5, 0)."""
     parts = itertools.takewhile(str.isdigit, version.split("."))
     return tuple(map(int, parts))
 

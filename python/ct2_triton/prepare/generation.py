@@ -153,7 +153,7 @@ class OwnSearch:
     left_out: tuple[LeftOut, ...]
 
     def value(self, name: str, default: float) -> float:
-        """Give a number among the parameters."""
+        """Return a number among the parameters."""
         values = {entry.name: entry.value for entry in self.parameters}
         return float(values.get(name, default))
 
@@ -215,7 +215,7 @@ def _beam_size(rest: dict[str, Any]) -> Parameter:
 
 
 def _longest(rest: dict[str, Any], rules: TokenRules) -> Parameter:
-    """Give the limit; `max_length` counts the decoder's start token, `max_new_tokens` does not."""
+    """Return the limit; `max_length` counts the start token, `max_new_tokens` does not."""
     of_length = rest.pop("max_length", _MAX_DECODING_TOKENS + 1) - 1
     wanted = rest.pop("max_new_tokens", of_length)
     limit = rules.max_target_tokens or _DECODING_LENGTH_LIMIT

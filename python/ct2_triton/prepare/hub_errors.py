@@ -34,7 +34,7 @@ TRANSPORT_ERRORS = _transport_errors()
 
 
 def is_unreachable(error: Exception) -> bool:
-    """Tell whether the hub gave no answer, none that counts, or broke off within one.
+    """Return whether the hub gave no answer, none that counts, or broke off within one.
 
     So are offline mode, failed connections and timeouts, and answers of a broken gateway.
     """

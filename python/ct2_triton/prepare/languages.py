@@ -196,7 +196,7 @@ def _alpha3(subtag: str, variant: str = "T") -> str:
 
 
 def _script_distance(alias: str, tag: str) -> int:
-    """Give 0 where the alias is usually written in the script of the tag, else 1."""
+    """Return 0 where the alias is usually written in the script of the tag, else 1."""
     import langcodes
 
     wanted = langcodes.Language.get(tag).maximize().script
@@ -205,7 +205,7 @@ def _script_distance(alias: str, tag: str) -> int:
 
 
 def _winner(claims: Iterable[tuple[int, int, str]]) -> str | None:
-    """Give the code of the one closest claim; None where two are equally close."""
+    """Return the code of the one closest claim; None where two are equally close."""
     ordered = sorted(claims)
     if len(ordered) > 1 and ordered[0][:2] == ordered[1][:2]:
         return None

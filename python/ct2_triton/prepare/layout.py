@@ -88,7 +88,7 @@ def files_in(folder: Path) -> set[str]:
 
 
 def layout_in(folder: Path) -> Layout:
-    """Say what kind of model a folder holds, and its files."""
+    """Return what kind of model a folder holds, and its files."""
     return layout_of(files_in(folder))
 
 

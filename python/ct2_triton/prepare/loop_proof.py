@@ -98,7 +98,7 @@ def _equal(some: list[list[int]], others: list[list[int]]) -> int:
 
 
 def _random_rows(model: Path) -> list[_Row]:
-    """Give sources and prefixes, of ids beyond the first, where special tokens stand."""
+    """Return sources and prefixes, of ids beyond the first, where special tokens stand."""
     vocabularies = read_vocabularies(model)
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     prefix_tokens = 1 if config.get("decoder_start_token") is None else 0

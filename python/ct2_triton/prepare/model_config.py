@@ -81,7 +81,7 @@ def _parameters(
     of_search: tuple[Parameter, ...],
     of_shortlist: tuple[Parameter, ...],
 ) -> tuple[Parameter, ...]:
-    """Give the defaults, with the caller's settings in their place or after them."""
+    """Return the defaults, with the caller's settings in their place or after them."""
     defaults = (
         Parameter("pad_id", str(rules.pad_id), "The tokenizer's <pad>."),
         Parameter(

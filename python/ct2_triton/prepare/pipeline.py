@@ -121,7 +121,7 @@ def _prepared(
 
 
 def model_name(options: PrepareOptions) -> str:
-    """Give the model's name in Triton: as chosen, or the last part of the source.
+    """Return the model's name in Triton: as chosen, or the last part of the source.
 
     SettingError where it would not do as a folder and in a URL.
     """

@@ -112,7 +112,7 @@ def probe_placeholders(folder: Path, tokenizer_folder: Path, rules: TokenRules) 
 
 
 def _try_each(model: _Model, kinds: Sequence[Kind]) -> dict[Kind, float]:
-    """Give the share of each kind; 0 where the first round brings nothing back."""
+    """Return the share of each kind; 0 where the first round brings nothing back."""
     texts = [_text(sentence) for sentence in _SENTENCES]
     first = model.survivors((text, kind) for kind in kinds for text in texts[:_FIRST_ROUND])
     able = [kind for kind in kinds if any(one for tried, one in first if tried == kind)]

@@ -117,7 +117,7 @@ class _Seen:
 def _bounds_of(
     all_: Sequence[_Translated], words: Mapping[str, float], core: ModuleType
 ) -> dict[str, Any]:
-    """Give the bounds of translations from one language into another with these frequent words."""
+    """Return the bounds of translations between two languages with these frequent words."""
     if len(all_) < 2:
         return {}
     copied = _bounds([core.quality_copied(one.source, one.text, words) for one in all_])[1]

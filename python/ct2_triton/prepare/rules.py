@@ -63,7 +63,7 @@ def build_rules(
 
 
 def duplicate_ids(tokens: tuple[str, ...]) -> Mapping[int, int]:
-    """Give the first id of a repeated token by each later id."""
+    """Return the first id of a repeated token by each later id."""
     first: dict[str, int] = {}
     later = {}
     for token_id, token in enumerate(tokens):

@@ -44,14 +44,14 @@ FOLDER = Path(__file__).resolve().parents[1] / "demo_model"
 
 
 def checkpoint(revision: str | None = None) -> Checkpoint:
-    """Give the shipped checkpoint."""
+    """Return the shipped checkpoint."""
     if revision is not None:
         raise SourceError(f"{NAME} is the model in the package: it has no revision {revision!r}")
     return Checkpoint(FOLDER / "checkpoint", ModelSource(id=NAME, license="apache-2.0"))
 
 
 def is_ready(options: PrepareOptions) -> bool:
-    """Tell whether the package holds exactly the requested conversion."""
+    """Return whether the package holds exactly the requested conversion."""
     if options.source != NAME:
         return False
     return bool(options.quantization == _record()["conversion"]["quantization"])

@@ -55,7 +55,7 @@ class LanguageList:
     tokens: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as shortlists.json has it."""
+        """Return it as shortlists.json has it."""
         prefix, source = self.language.target_prefix_ids, self.language.target_source_ids
         named = {"prefix_id": prefix[0]} if prefix else {"source_id": source[0]}
         return {"language": self.language.code, **named, "tokens": self.ids}
@@ -87,7 +87,7 @@ class Shortlist:
             write_map(self.tokens, model)
 
     def each(self) -> Iterator[Shortlist]:
-        """Give the list of each language as if it were the only one."""
+        """Yield the list of each language as if it were the only one."""
         for own in self.lists:
             yield replace(self, tokens=own.tokens, languages=(own.language,), lists=())
 
@@ -289,7 +289,7 @@ def _chosen(
 def _language_record(
     entry: _Entry, text: CountedText | None, tokens: int, ids: set[int]
 ) -> dict[str, Any]:
-    """Say what one entry gave; `tokens` are its own, beside those kept always."""
+    """Return what one entry gave; `tokens` are its own, beside those kept always."""
     record: dict[str, Any] = {
         "code": entry.code,
         "script": entry.script,

@@ -177,7 +177,7 @@ def script_of(language: Language, family: str) -> str | None:
 
 
 def belongs(piece: str, script: str | None) -> bool:
-    """Tell whether each letter, mark and digit of a piece is of a script or of all scripts.
+    """Return whether each letter, mark and digit of a piece is of a script or of all scripts.
 
     None is for what all scripts share: digits, punctuation, symbols.
     """
@@ -185,7 +185,7 @@ def belongs(piece: str, script: str | None) -> bool:
 
 
 def spells(piece: str) -> bool:
-    """Tell whether a piece is a single character, with a space before it or not, or a byte.
+    """Return whether a piece is a single character, with a space before it or not, or a byte.
 
     With these any text can be spelled that the model could write at all.
     """

@@ -48,12 +48,12 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def backend_of(tokenizer: PreTrainedTokenizerBase) -> Any:  # noqa: ANN401 - untyped library
-    """Give the `tokenizers.Tokenizer` that splits the texts; None where another library does."""
+    """Return the `tokenizers.Tokenizer` that splits the texts; None where another library does."""
     return getattr(tokenizer, "backend_tokenizer", None)
 
 
 def beside_added_tokens(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Say how a tokenizer splits the text between two added tokens.
+    """Return how a tokenizer splits the text between two added tokens.
 
     It is a value of `TokenRules.beside_added_tokens`; empty where it is another way.
     """
@@ -81,7 +81,7 @@ def sentencepiece_file(folder: Path) -> Path | None:
 
 
 def missing_normalization(folder: Path) -> str:
-    """Say what is lost of a tokenizer that is `tokenizer.json` alone; empty for nothing."""
+    """Return what is lost of a tokenizer that is `tokenizer.json` alone; empty for nothing."""
     path = folder / "tokenizer.json"
     if sentencepiece_file(folder) or not path.is_file():
         return ""

@@ -64,7 +64,7 @@ class BackendFiles:
         return self.plugin.with_name(CALLS_NAME)
 
     def by_name(self) -> dict[str, Path]:
-        """Give the file that each name in the backend's folder stands for."""
+        """Return the file that each name in the backend's folder stands for."""
         names = {PLUGIN_NAME: self.plugin, CALLS_NAME: self.calls}
         return {**names, **gpu_images(self.plugin.parent), **self.engine.links()}
 

@@ -214,7 +214,7 @@ def _check_server_arguments(arguments: list[str]) -> None:
 
 
 def _repositories(args: argparse.Namespace) -> list[Path]:
-    """Give what the server is to load: whole repositories, or the models named of them."""
+    """Return what the server is to load: whole repositories, or the models named of them."""
     repositories = args.model_repository or [default_repository()]
     given = given_options(args)
     if args.models:
@@ -233,7 +233,7 @@ def _repositories(args: argparse.Namespace) -> list[Path]:
 
 
 def _is_empty(repository: Path) -> bool:
-    """Tell whether no folder in it looks like a model, which has a config or a version's folder."""
+    """Return whether no folder in it has a config or a version folder, as models have."""
     if not repository.is_dir() or (repository / CONFIG_NAME).exists():
         return False  # the configs' reader has a better message
     entries = [

@@ -55,7 +55,7 @@ def check_server_arguments(options: ServerOptions) -> None:
 
 
 def exposure_warnings(options: ServerOptions) -> list[str]:
-    """Say what the arguments open to all who reach the ports, a sentence each.
+    """Return what the arguments open to all who reach the ports, a sentence each.
 
     There is none for a server that only this machine can reach.
     """

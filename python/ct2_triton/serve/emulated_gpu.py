@@ -22,17 +22,17 @@ _VARIABLE = "CT2_TRITON_GPU"  # as the backend reads it
 
 
 def is_emulated(environment: Mapping[str, str]) -> bool:
-    """Tell whether models run on an emulated GPU, by CT2_TRITON_GPU here or in a process's own."""
+    """Return whether CT2_TRITON_GPU, here or in `environment`, asks for an emulated GPU."""
     return {**os.environ, **environment}.get(_VARIABLE) == "emulated"
 
 
 def lacks_gpu(environment: Mapping[str, str]) -> bool:
-    """Tell whether there is no GPU, not even an emulated one."""
+    """Return whether there is no GPU, not even an emulated one."""
     return count_gpus() == 0 and not is_emulated(environment)
 
 
 def mapped(options: ServerOptions, owner: object) -> ServerOptions:
-    """Give the options with repositories in which our models have KIND_CPU for KIND_GPU.
+    """Return the options with repositories in which our models have KIND_CPU for KIND_GPU.
 
     They are links to the user's and end with the owner. Where no GPU is emulated, nothing is
     changed.

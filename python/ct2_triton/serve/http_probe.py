@@ -42,7 +42,7 @@ class HttpProbe:
     port: int
 
     def answers(self) -> bool:
-        """Tell whether anything listens at the port."""
+        """Return whether anything listens at the port."""
         try:
             with socket.create_connection((self.host, self.port), timeout=_TIMEOUT_S):
                 return True
@@ -60,7 +60,7 @@ class HttpProbe:
         return "" if answer is None else str(answer.get("version"))
 
     def is_ready(self) -> bool:
-        """Tell whether the server and, unless it was told otherwise, all its models are ready."""
+        """Return whether the server and, unless it was told otherwise, all its models are ready."""
         return self._ask("GET", "/v2/health/ready") is not None
 
     def model_states(self) -> list[ModelState]:

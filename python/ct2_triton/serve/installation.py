@@ -124,7 +124,7 @@ DEFECTS = (
 
 
 def release_warnings(options: ServerOptions, version: str) -> list[str]:
-    """Say what requests from other machines do to this server, a sentence for each defect."""
+    """Return what requests from other machines do to this server, a sentence for each defect."""
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     return [
         defect.effect.format(version=version or "of this version")

@@ -81,7 +81,7 @@ def read_model_configs(repositories: Sequence[Path]) -> list[ModelConfig]:
 
 
 def gpu_complaints(configs: Sequence[ModelConfig]) -> list[str]:
-    """Say of each model that asks for a GPU what to change. For a machine without one."""
+    """Return of each model that asks for a GPU what to change. For a machine without one."""
     return [
         f"model '{config.name}' asks for a GPU and this machine has none: write KIND_CPU for "
         f"KIND_GPU in {config.path}, and a compute_type that a CPU has, such as int8 or float32, "
@@ -92,7 +92,7 @@ def gpu_complaints(configs: Sequence[ModelConfig]) -> list[str]:
 
 
 def warnings(configs: Sequence[ModelConfig]) -> list[str]:
-    """Say which settings of models of our backend Triton carries out badly, a sentence each."""
+    """Return which settings of models of our backend Triton carries out badly, a sentence each."""
     found = []
     for config in configs:
         if not config.is_ours:
@@ -159,7 +159,7 @@ def cublas_wheel_folder() -> Path | None:
 
 
 def has_cublas() -> bool:
-    """Tell whether a server started here finds cuBLAS 12, through the loader or in a wheel."""
+    """Return whether a server started here finds cuBLAS 12, through the loader or in a wheel."""
     if cublas_wheel_folder() is not None:
         return True
     try:

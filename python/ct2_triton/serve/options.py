@@ -58,7 +58,7 @@ class ServerOptions:
         return all(is_loopback(host) for host in self.hosts.values())
 
     def has_argument(self, flag: str) -> bool:
-        """Tell whether the further arguments have a flag.
+        """Return whether the further arguments have a flag.
 
         Args:
             flag: The flag with its dashes.
@@ -88,12 +88,12 @@ class Ports(NamedTuple):
 
 
 def connect_address(host: str) -> str:
-    """Give the address at which this machine reaches a server that listens on a host."""
+    """Return the address at which this machine reaches a server that listens on a host."""
     return _LISTEN_TO_CONNECT.get(host, host)
 
 
 def in_url(host: str) -> str:
-    """Give `connect_address` as a URL has it: an IPv6 address in brackets."""
+    """Return `connect_address` as a URL has it: an IPv6 address in brackets."""
     address = connect_address(host)
     return f"[{address}]" if ":" in address else address
 

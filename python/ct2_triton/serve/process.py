@@ -70,7 +70,7 @@ class LoggedProcess:
         return self._child.returncode
 
     def log_lines(self) -> list[str]:
-        """Give what it has written to its log before this call: at most the newest 5000 lines."""
+        """Return what it has written to its log before this call: at most the newest 5000 lines."""
         return self._log.lines()
 
     def wait(self) -> int:
@@ -140,7 +140,7 @@ class LoggedProcess:
 
 
 def _has_ended(pid: int, flags: int = 0) -> bool:
-    """Tell whether a child has ended, or was reaped, without reaping it; WNOHANG does not wait."""
+    """Return whether a child has ended or was reaped, without reaping it; WNOHANG: do not wait."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | flags) is not None
     except ChildProcessError:

@@ -19,7 +19,7 @@ INEXACT_INT8 = (
 def int8_calls_are_inexact(
     variables: Mapping[str, str] = os.environ, processor: Path = Path("/proc/cpuinfo")
 ) -> bool:
-    """Tell whether oneDNN multiplies int8 and adds the products in 16 bits.
+    """Return whether oneDNN multiplies int8 and adds the products in 16 bits.
 
     CTranslate2 takes MKL instead on Intel, or where it is told to.
     """

@@ -110,7 +110,7 @@ class TritonServer:
         return self._process
 
     def was_started(self) -> bool:
-        """Tell whether there is a process, running or ended.
+        """Return whether there is a process, running or ended.
 
         Returns:
             False before the first start.
@@ -118,7 +118,7 @@ class TritonServer:
         return self._process is not None
 
     def is_alive(self) -> bool:
-        """Tell whether the process runs.
+        """Return whether the process runs.
 
         Returns:
             False before the start and after the end.
@@ -126,7 +126,7 @@ class TritonServer:
         return self._process is not None and self._process.exit_code is None
 
     def is_ready(self) -> bool:
-        """Tell whether the server says that it and its models are ready.
+        """Return whether the server says that it and its models are ready.
 
         Returns:
             False also when it does not run.
@@ -134,7 +134,7 @@ class TritonServer:
         return self.is_alive() and self._probe().is_ready()
 
     def log_text(self) -> str:
-        """Give the newest lines of the server's log.
+        """Return the newest lines of the server's log.
 
         Returns:
             At most 5000 lines.
@@ -158,7 +158,7 @@ class TritonServer:
         return self._probe().model_states()
 
     def failure_text(self) -> str:
-        """Say how the ended server ended, with the lines of its log that matter.
+        """Return how the ended server ended, with the lines of its log that matter.
 
         Returns:
             One line, and one more per error in the log.

@@ -97,7 +97,7 @@ class LogReader:
             self._pipe.close()
 
     def lines(self) -> list[str]:
-        """Give what was written before this call, with line ends, at most the newest 5000 lines."""
+        """Return the lines written before this call, with line ends: at most the newest 5000."""
         while True:
             with self._lock:
                 if self._pipe.closed or _waiting_bytes(self._pipe) == 0:

@@ -66,7 +66,7 @@ class TermText:
     terms: tuple[Term, ...]
 
     def replaced(self, texts: Collection[str]) -> str:
-        """Give the text with other texts in the places of the terms."""
+        """Return the text with other texts in the places of the terms."""
         parts: list[str] = []
         at = 0
         for term, text in zip(self.terms, texts, strict=True):
@@ -75,7 +75,7 @@ class TermText:
         return "".join([*parts, self.text[at:]])
 
     def translated(self) -> str | None:
-        """Give the translation of a text that has no words but terms; None of another one."""
+        """Return the translation of a text that has no words but terms; None of another one."""
         if any(map(str.isalnum, self.replaced([""] * len(self.terms)))):
             return None
         return self.replaced([term.text for term in self.terms])
@@ -122,7 +122,7 @@ class Terms:
             raise InvalidCallError(f"no pattern is named {min(unknown)!r}; there is {known}")
 
     def __bool__(self) -> bool:
-        """Tell whether there is any."""
+        """Return whether there is any."""
         return bool(self.keep or self.glossary or self.patterns)
 
     def find(self, text: str) -> TermText:
@@ -148,7 +148,7 @@ class Terms:
         return TermText(plain, tuple(_without_overlaps(marked, found)))
 
     def _phrases_in(self, text: str) -> Iterator[Term]:
-        """Give the places of all phrases; those of one phrase do not overlap."""
+        """Yield the places of all phrases; those of one phrase do not overlap."""
         if self._automaton is None:
             return
         ends: dict[str, int] = {}
@@ -204,18 +204,18 @@ def places(phrase: str, text: str, *, in_any_case: bool = False) -> Iterator[int
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Tell whether no word of a text crosses the start or the end of a part of it."""
+    """Return whether no word of a text crosses the start or the end of a part of it."""
     begins_within = _is_of_word(text[start - 1 : start]) and _is_of_word(text[start])
     return not (begins_within or (_is_of_word(text[end - 1]) and _is_of_word(text[end : end + 1])))
 
 
 def _end_of_word(text: str, start: int) -> int:
-    """Give the end of the word that a character is in."""
+    """Return the end of the word that a character is in."""
     return next((i for i in range(start, len(text)) if not _is_of_word(text[i])), len(text))
 
 
 def _is_of_word(letter: str) -> bool:
-    """Tell whether a character is a part of a word; "" is not."""
+    """Return whether a character is a part of a word; "" is not."""
     is_part = bool(letter) and unicodedata.category(letter)[0] in _OF_WORDS
     return is_part and _ENDS_WORDS.match(letter) is None
 
@@ -247,7 +247,7 @@ def _read_tags(text: str) -> tuple[str, list[Term]]:
 
 
 def _without_overlaps(marked: list[Term], found: list[Term]) -> Iterator[Term]:
-    """Give those of the tags, and the others that do not touch one of these."""
+    """Yield those of the tags, and the others that do not touch one of these."""
     ends = [term.end for term in marked]
 
     def is_free(term: Term) -> bool:

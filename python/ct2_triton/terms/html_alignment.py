@@ -90,13 +90,13 @@ def _spans(text: str) -> list[tuple[int, int]]:
 
 
 def _characters(text: str) -> list[int]:
-    """Give for each byte of a text, and for its end, the number of the character."""
+    """Return for each byte of a text, and for its end, the number of the character."""
     bytes_of = ([i] * len(letter.encode()) for i, letter in enumerate(text))
     return [*chain.from_iterable(bytes_of), len(text)]
 
 
 def _touched(spans: Sequence[tuple[int, int]], start: int, end: int) -> range:
-    """Give the numbers of the words that have a character between two places."""
+    """Return the numbers of the words that have a character between two places."""
     return range(
         bisect_right(spans, start, key=lambda span: span[1]),
         bisect_left(spans, end, key=lambda span: span[0]),
@@ -104,7 +104,7 @@ def _touched(spans: Sequence[tuple[int, int]], start: int, end: int) -> range:
 
 
 def _words_of(ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int | None]:
-    """Give for each id the number of the word that it is of, from 0; None where it is of none."""
+    """Return for each id the number of the word that it is of, from 0; None where it is of none."""
     some = ids[:_MOST_IDS]
     words = [len(_WORD.findall(decode(some[: i + 1]))) - 1 for i in range(len(some))]
     return [
@@ -145,5 +145,5 @@ def _place(
 
 
 def _seen(text: str) -> str:
-    """Give the beginning of a sentence as the model sees it."""
+    """Return the beginning of a sentence as the model sees it."""
     return _SPACE.sub(" ", text).lstrip()

@@ -82,7 +82,7 @@ def runs(parts: list[Part]) -> list[list[Part]]:
 
 
 def text_of(document: str) -> str:
-    """Give the text of HTML that is translated, without tags and entities.
+    """Return the text of HTML that is translated, without tags and entities.
 
     It has lines where tags end a sentence.
     """

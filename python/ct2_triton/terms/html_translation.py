@@ -132,7 +132,7 @@ async def translate_html_ranks(
 
 
 def _at(rank: int, known: Mapping[str, list[str]]) -> dict[str, str]:
-    """Give the answers of a rank, or the last ones that there are."""
+    """Return the answers of a rank, or the last ones that there are."""
     return {text: answers[min(rank, len(answers) - 1)] for text, answers in known.items()}
 
 
@@ -198,7 +198,7 @@ def write_pieces(run: Iterable[Part], known: Mapping[str, str]) -> str:
 
 
 def core(text: str) -> str:
-    """Give text as a model should see it: no space at its ends, single ones inside."""
+    """Return text as a model should see it: no space at its ends, single ones inside."""
     return _SPACE.sub(" ", text).strip()
 
 
@@ -208,7 +208,7 @@ def _piece(text: str, translated: str) -> str:
 
 
 def _ends(text: str) -> tuple[str, str]:
-    """Give the space before and after a text."""
+    """Return the space before and after a text."""
     return text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
 
 
@@ -225,13 +225,13 @@ def _sentence(run: list[Part]) -> Element | None:
 
 
 def _texts(sentence: Element) -> list[str]:
-    """Give the texts to ask for, each once: that of the sentence, then those of its elements."""
+    """Return the texts to ask for, each once: that of the sentence, then those of its elements."""
     texts = [sentence.text, *(one.text for one in sentence.elements)]
     return list(dict.fromkeys(map(core, texts)))
 
 
 def _only_element(sentence: Element) -> Element | None:
-    """Give the element that holds the whole text, if one does."""
+    """Return the element that holds the whole text, if one does."""
     filled = [n for n in sentence.children if not isinstance(n, str) or n.strip()]
     return filled[0] if len(filled) == 1 and not isinstance(filled[0], str) else None
 

@@ -47,7 +47,7 @@ class Marked:
 
 
 def kinds_of(client: TranslationClient) -> Sequence[Kind]:
-    """Give the kinds of placeholders to try with a model.
+    """Return the kinds of placeholders to try with a model.
 
     They are those that ct2-prepare found it to copy, where the model's folder is at hand.
     """

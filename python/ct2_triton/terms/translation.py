@@ -162,7 +162,7 @@ async def keep_terms(
 
 
 def listed(found: Translation | Sequence[Translation]) -> Sequence[Translation]:
-    """Give what a call of one text has found as a list, also for a single language."""
+    """Return what a call of one text has found as a list, also for a single language."""
     return [found] if isinstance(found, Translation) else found
 
 

@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def decoding_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Give the decoding options that `add_translation_arguments` declares."""
+    """Return the decoding options that `add_translation_arguments` declares."""
     options = dict(args.option)
     if args.beam_size is not None:
         options["beam_size"] = args.beam_size
@@ -231,7 +231,7 @@ async def _translate(args: argparse.Namespace) -> int:
 def made_of(
     args: argparse.Namespace, versions: Sequence[str], targets: Sequence[str | None]
 ) -> dict[str, Any]:
-    """Say what decides the translations of any input."""
+    """Return what decides the translations of any input."""
     return {
         "model": args.model,
         "versions": list(versions),

@@ -45,7 +45,7 @@ class Job:
 
 
 def plan(sources: Sequence[Path], output: Path) -> list[Job]:
-    """Say which file is translated into which: one into a file, several into a folder.
+    """Return which file is translated into which: one into a file, several into a folder.
 
     No two may have one output.
     """
@@ -98,14 +98,14 @@ class PartialFile:
         self._good = islice(good, self.done, None)
 
     def wanted(self, lines: Iterator[Line]) -> Iterator[Line]:
-        """Give those lines of the input that are to be translated and written."""
+        """Return those lines of the input that are to be translated and written."""
         if self._again is None:
             return islice(lines, self.done, None)
         again = set(self._again)
         return (line for line in lines if line.number in again)
 
     def progress(self, total: int) -> Progress:
-        """Give the progress of translating an input of `total` lines."""
+        """Return the progress of translating an input of `total` lines."""
         return Progress(total, self.done) if self._again is None else Progress(len(self._again), 0)
 
     def write(self, line: str, *, failed: bool = False) -> None:
@@ -208,7 +208,7 @@ class Progress:
         self._start_s = time.monotonic()
 
     def rate(self) -> float:
-        """Give the lines a second so far, of this run."""
+        """Return the lines a second so far, of this run."""
         return (self.done - self._first) / max(time.monotonic() - self._start_s, 1e-9)
 
     def __str__(self) -> str:

@@ -29,7 +29,7 @@ _OWN = ("file", "line", "text", "translations", "input")
 
 
 def text_of(item: StreamItem) -> str:
-    """Give a translation as one line; an empty one where it failed."""
+    """Return a translation as one line; an empty one where it failed."""
     failed = isinstance(item.outcome, ClientError)
     return "" if failed else " ".join(item.translation.text.splitlines())
 
@@ -44,7 +44,7 @@ def write_json(value: object) -> str:
 
 
 def as_json(items: list[StreamItem]) -> dict[str, Any]:
-    """Give all translations of a line, one for each language in order, as an object.
+    """Return all translations of a line, one for each language in order, as an object.
 
     Fields of the input that are named like those of answers move into `input`.
     """

@@ -34,7 +34,7 @@ _OF_A_LINE = (
 
 
 def concerns_one_line(error: ClientError, text: str) -> bool:
-    """Tell whether an error concerns one line alone; anything else ends the command."""
+    """Return whether an error concerns one line alone; anything else ends the command."""
     is_no_text = isinstance(error, InvalidCallError) and not is_unicode(text)
     return is_no_text or isinstance(error, _OF_A_LINE)
 

@@ -48,7 +48,7 @@ class Record:
 
 
 def describe(source: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what an output depends on, as JSON gives it back."""
+    """Return what an output depends on, as JSON gives it back."""
     content = {"bytes": source.stat().st_size, "sha256": sha256(source)}
     given: dict[str, Any] = json.loads(json.dumps({"input": content, **settings}))
     return given
@@ -88,7 +88,7 @@ def _digest(folder: Path, files: Iterable[Path]) -> str | None:
 
 
 def _said(path: Path) -> str:
-    """Give what a config says; "" of another file."""
+    """Return what a config says; "" of another file."""
     if path.name != CONFIG_NAME:
         return ""
     text = path.read_text(encoding="utf-8", errors="replace")
@@ -107,7 +107,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
-    """Give the record of an output that is made of the same; None: it must be made.
+    """Return the record of an output that is made of the same; None: it must be made.
 
     ClientError where it would be written over, and is not what ct2-translate wrote.
     """

@@ -57,7 +57,7 @@ KINDS: dict[str, type[Contender]] = {
 
 
 def contender_names(device: str = "cpu") -> list[str]:
-    """Give the names that `make_contender` knows."""
+    """Return the names that `make_contender` knows."""
     return [
         f"{kind}-{precision}"
         for kind, contender in KINDS.items()
@@ -66,7 +66,7 @@ def contender_names(device: str = "cpu") -> list[str]:
 
 
 def contender_kind(name: str, device: str = "cpu") -> type[Contender]:
-    """Give the class of a contender by `<kind>-<precision>`."""
+    """Return the class of a contender named `<kind>-<precision>`."""
     names = contender_names(device)
     if name not in names:
         raise BenchError(f"no contender {name!r} on a {device}; there are {', '.join(names)}")
@@ -74,5 +74,5 @@ def contender_kind(name: str, device: str = "cpu") -> type[Contender]:
 
 
 def make_contender(name: str, setup: Setup) -> Contender:
-    """Make a contender by `<kind>-<precision>`, not started."""
+    """Make the contender named `<kind>-<precision>`, not started."""
     return contender_kind(name, setup.device)(name.rpartition("-")[2], setup)

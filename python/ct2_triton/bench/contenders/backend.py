@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend of this package, served as ct2-prepare and ct2-serve set it up."""
+"""The backend of this package, as ct2-prepare and ct2-serve configure it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _histogram(metrics: str, name: str) -> tuple[int, float]:
-    """Give the count and the sum of a histogram, over all models."""
+    """Return the count and the sum of a histogram, added over all models."""
     count, total = (
         sum(float(value) for value in re.findall(rf"^{name}_{part}\{{.*\}} (\S+)$", metrics, re.M))
         for part in ("count", "sum")
@@ -35,10 +35,10 @@ class BackendContender(TritonContender):
     kind = "ct2-triton"
     gpu_precisions = ENGINE_ON_GPU
     parameters: ClassVar[Mapping[str, str]] = {}
-    """Of the model, beside those that ct2-prepare writes."""
+    """Model parameters in addition to those that ct2-prepare writes."""
 
     def write_repository(self, repository: Path) -> None:
-        """Give one set of files all the names, or each name its own."""
+        """Write one set of files for all names, or one for each name if `distinct`."""
         prepared = self.setup.prepared(self.precision)
         files = (prepared.directory / "1").resolve()
         for model in self.setup.models:
@@ -57,7 +57,7 @@ class BackendContender(TritonContender):
             (folder / prepared.config_file.name).write_text(named + more, encoding="utf-8")
 
     def _read_counts(self) -> ServerCounts:
-        """Add what the backend's own metrics say of tokens."""
+        """Add the token counts of the backend's own metrics."""
         with urllib.request.urlopen(self.server.metrics_url, timeout=10) as page:  # noqa: S310
             text = page.read().decode()
         first_tokens, first_token_s = _histogram(text, "ct2_first_token_seconds")
@@ -71,7 +71,7 @@ class BackendContender(TritonContender):
         )
 
     def settings(self) -> Mapping[str, str]:
-        """Say what was set."""
+        """Return the settings."""
         more = ", ".join(f"{key} {value}" for key, value in self.parameters.items())
         return {
             "server": "tritonserver, this package's backend",
@@ -81,16 +81,16 @@ class BackendContender(TritonContender):
 
 
 class CallsContender(BackendContender):
-    """Our backend without decode loops: every row runs in a call of CTranslate2."""
+    """Our backend without decode loops: every row is decoded by a CTranslate2 call."""
 
     kind = "ct2-triton-calls"
-    gpu_precisions = ()  # there, ct2-triton is this
+    gpu_precisions = ()  # on a GPU, ct2-triton has no decode loops by default
     parameters: ClassVar[Mapping[str, str]] = {"decoding": "calls"}
 
 
 class LoopContender(BackendContender):
-    """Our backend's decode loop on a GPU, where calls are the default."""
+    """Our backend's decode loop on a GPU, where CTranslate2 calls are the default."""
 
     kind = "ct2-triton-loop"
-    precisions = ()  # there, ct2-triton is this
+    precisions = ()  # on a CPU, ct2-triton has decode loops by default
     parameters: ClassVar[Mapping[str, str]] = {"decoding": "loop"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a contender is: one way to translate rows, started, asked and stopped."""
+"""The interface of a contender: one way to translate rows."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ if TYPE_CHECKING:
 
     from ct2_triton.bench.setup import Ids, Row, Setup
 
-# What CTranslate2 computes with on a GPU, and PyTorch.
+# The compute types of CTranslate2 on a GPU, and of PyTorch.
 ENGINE_ON_GPU: tuple[str, ...] = ("float32", "float16", "bfloat16", "int8_float16", "int8")
 PYTORCH_ON_GPU: tuple[str, ...] = ("float32", "float16", "bfloat16")
 
 
 @dataclass(frozen=True)
 class ServerCounts:
-    """What a server has counted since its start, over all models of a run.
+    """Counters of a server since its start, added over all models of a run.
 
     Attributes:
         rows: Rows translated.
-        batches: Batches they came in.
+        batches: Batches that held them.
         requests: Requests that succeeded.
-        queue_ns: Time requests waited, summed over requests.
-        compute_ns: Time requests were worked on, summed over requests.
-        first_tokens: Rows whose first token it timed; a beam search knows none before its end.
-        first_token_s: Seconds from their entry into the queue to that token, summed over rows.
-        gaps: Rows of two tokens and more among them.
-        gap_s: Longest wait of each between two tokens, in seconds, summed over rows.
+        queue_ns: Time in the queue, summed over requests.
+        compute_ns: Computation time, input and output included, summed over requests.
+        first_tokens: Rows whose first token was timed; in a beam search none is known before the
+            end.
+        first_token_s: Seconds from entering the queue to that token, summed over rows.
+        gaps: Those of them with at least two tokens.
+        gap_s: Longest time between two tokens of a row, in seconds, summed over rows.
     """
 
     rows: int
@@ -46,7 +47,7 @@ class ServerCounts:
     gap_s: float = 0.0
 
     def since(self, earlier: ServerCounts) -> ServerCounts:
-        """Return what was counted after an earlier reading."""
+        """Return the difference from an earlier reading."""
         return ServerCounts(
             self.rows - earlier.rows,
             self.batches - earlier.batches,
@@ -63,13 +64,13 @@ class ServerCounts:
 class Contender(ABC):
     """One way to translate rows. An asynchronous context manager: entering it starts it.
 
-    A contender does its work in processes of its own, so that memory and CPU are told apart from
+    A contender runs in its own processes, so that its memory and CPU time are measured apart from
     those of the load generator.
 
     Attributes:
-        kind: What it is called; its full name is `<kind>-<precision>`.
-        precisions: Types of weights that it can compute with on a CPU.
-        gpu_precisions: The same on a GPU; none where it has no way to use one.
+        kind: First part of its name `<kind>-<precision>`.
+        precisions: Weight types that it supports on a CPU.
+        gpu_precisions: Weight types that it supports on a GPU; empty if it cannot use one.
     """
 
     kind: ClassVar[str]
@@ -77,17 +78,17 @@ class Contender(ABC):
     gpu_precisions: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, precision: str, setup: Setup) -> None:
-        """Take what it needs and start nothing; the precision is one of those of the device."""
+        """Keep the arguments and start nothing; the precision must be supported on the device."""
         self.precision = precision
         self.setup = setup
 
     @property
     def name(self) -> str:
-        """Its name in a run, its files and its reports."""
+        """Its name in runs, files and reports."""
         return f"{self.kind}-{self.precision}"
 
     async def __aenter__(self) -> Self:
-        """Start it and return once it answers."""
+        """Start it and return when it answers."""
         await self.start()
         return self
 
@@ -97,7 +98,7 @@ class Contender(ABC):
 
     @abstractmethod
     async def start(self) -> None:
-        """Start its processes; return once it answers. Undo what it did if it fails."""
+        """Start its processes and return when it answers; clean up after a failure."""
 
     @abstractmethod
     async def stop(self) -> None:
@@ -106,25 +107,25 @@ class Contender(ABC):
     @property
     @abstractmethod
     def pid(self) -> int:
-        """The process whose tree is the contender."""
+        """ID of the process that, with its descendants, is the contender."""
 
     @abstractmethod
     def settings(self) -> Mapping[str, str]:
-        """Say for the report how it is set up: threads, batching, versions, what it leaves out."""
+        """Return its configuration for the report: threads, batching, versions, limitations."""
 
     @abstractmethod
     async def translate(self, row: Row) -> Ids:
-        """Translate one row and give its OUTPUT_IDS: the prefix first, no end token."""
+        """Translate one row and return its OUTPUT_IDS: the prefix first, no end token."""
 
     async def server_counts(self) -> ServerCounts | None:
-        """Return what its server has counted; None where nothing counts."""
+        """Return the counters of its server; None if it has none."""
         return None
 
 
 class ListContender(Contender):
-    """A contender that can be given all rows at once: no server, a bound for those who serve.
+    """A library without a server, given all rows at once: an upper bound for the servers.
 
-    Rows among others have no latency of their own here, so they are timed alone or as a list.
+    In a list, rows have no latencies of their own, so rows are timed one by one or as a list.
     """
 
     async def translate(self, row: Row) -> Ids:
@@ -134,8 +135,8 @@ class ListContender(Contender):
 
     @abstractmethod
     async def translate_each(self, rows: Sequence[Row]) -> tuple[list[Ids], list[float]]:
-        """Translate one row after the other; give OUTPUT_IDS and seconds of each."""
+        """Translate rows one after another; return the OUTPUT_IDS and the seconds of each."""
 
     @abstractmethod
     async def translate_list(self, rows: Sequence[Row]) -> tuple[list[Ids], float]:
-        """Translate all rows in one call; give OUTPUT_IDS of each, and the call's seconds."""
+        """Translate all rows in one call; return the OUTPUT_IDS of each, and the call's seconds."""

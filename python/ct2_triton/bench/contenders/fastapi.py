@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FastAPI and Hugging Face `generate`, one request at a time: as it is, and tuned."""
+"""FastAPI and Hugging Face `generate`, one request at a time: untuned, and tuned."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STOP_TIMEOUT_S = 20.0
 
 
 class FastApiContender(Contender):
-    """One process, PyTorch's own choice of threads, no batches: what most examples show."""
+    """One process, PyTorch's default threads, no batches: as in most examples."""
 
     kind = "fastapi-transformers"
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
@@ -45,16 +45,16 @@ class FastApiContender(Contender):
 
     @property
     def workers(self) -> int:
-        """Processes that answer."""
+        """Number of worker processes."""
         return 1
 
     @property
     def threads(self) -> int:
-        """Threads of each; 0 leaves it to PyTorch."""
+        """Threads of each process; 0 leaves the choice to PyTorch."""
         return 0
 
     async def start(self) -> None:
-        """Start the workers and connect once all have loaded."""
+        """Start the workers and connect when all have loaded the model."""
         _check_packages()
         import aiohttp
 
@@ -80,12 +80,12 @@ class FastApiContender(Contender):
 
     @property
     def pid(self) -> int:
-        """The process that started the workers."""
+        """ID of the process that started the workers."""
         assert self._process is not None, "not started"  # noqa: S101 - a mistake of ours alone
         return self._process.pid
 
     def settings(self) -> Mapping[str, str]:
-        """Say how many processes and threads there are."""
+        """Return the numbers of processes and threads."""
         packages = ("fastapi", "uvicorn", "transformers", "torch")
         return {
             "server": ", ".join(f"{package} {version(package)}" for package in packages),
@@ -97,7 +97,7 @@ class FastApiContender(Contender):
         }
 
     async def translate(self, row: Row) -> Ids:
-        """Ask the worker that has the fewest requests."""
+        """Send the row to the worker with the fewest requests."""
         assert self._session is not None, "not started"  # noqa: S101
         port = min(self._in_flight, key=self._in_flight.__getitem__)
         self._in_flight[port] += 1
@@ -162,7 +162,7 @@ class TunedFastApiContender(FastApiContender):
 
 
 def _check_packages() -> None:
-    """Say what to install, before anything is started."""
+    """Raise an error that names missing packages, before anything is started."""
     for package in _PACKAGES:
         try:
             version(package)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library without a server, given the whole list: the bound for all who serve with it.
+"""A library without a server, given the whole list: an upper bound for servers that use it.
 
-It runs in a process of its own and times its own calls, so that neither the load generator nor the
-pipe to it is part of a figure.
+It runs in its own process and times its own calls, so that the figures exclude the load generator
+and the pipe between them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ENGINE_ROWS_PER_CALL = 32
 
 
 class InProcessContender(ListContender):
-    """A translator in a process of its own; a subclass says which."""
+    """A translator in its own process; a subclass chooses which."""
 
     def __init__(self, precision: str, setup: Setup) -> None:
         """Start nothing."""
@@ -43,14 +43,14 @@ class InProcessContender(ListContender):
     @staticmethod
     @abstractmethod
     def load(settings: Settings) -> Translate:
-        """Load the model in the process that is to translate.
+        """Load the model in the process that will translate.
 
-        Returned is what translates rows, and tells how many seconds that took.
+        Returns a function that translates rows and returns the seconds it took.
         """
 
     @abstractmethod
     def translator_settings(self) -> Settings:
-        """Give what is loaded, and prepare it where it must be."""
+        """Return what to load, after preparing it if necessary."""
 
     async def start(self) -> None:
         """Start the process and load the model in it."""
@@ -71,16 +71,16 @@ class InProcessContender(ListContender):
 
     @property
     def pid(self) -> int:
-        """The library's process."""
+        """ID of the library's process."""
         return self._pid
 
     async def translate_each(self, rows: Sequence[Row]) -> tuple[list[Ids], list[float]]:
-        """Call the library for one row after the other."""
+        """Call the library once for each row."""
         results = [await self._in_process(_run, [row]) for row in rows]
         return [answer for (answer,), _ in results], [seconds for _, seconds in results]
 
     async def translate_list(self, rows: Sequence[Row]) -> tuple[list[Ids], float]:
-        """Call the library once."""
+        """Call the library once for all rows."""
         return await self._in_process(_run, list(rows))
 
     async def _in_process(self, function: Callable[..., T], *arguments: object) -> T:
@@ -88,10 +88,10 @@ class InProcessContender(ListContender):
 
 
 class EngineContender(InProcessContender):
-    """CTranslate2 on the whole list, sorted by length: one worker of one thread per core.
+    """CTranslate2 on the whole list, sorted by length: one single-threaded worker per core.
 
-    That is the quickest way on a CPU; more rows a call gave no more throughput with the rows of
-    benchmarks/README.md.
+    This is the fastest configuration on a CPU; larger calls did not raise throughput with the rows
+    of benchmarks/README.md.
     """
 
     kind = "ctranslate2"
@@ -121,7 +121,7 @@ class EngineContender(InProcessContender):
         )
 
     def settings(self) -> Mapping[str, str]:
-        """Say how the list is cut."""
+        """Return how the list is cut."""
         return {
             "server": f"none: ctranslate2 {version('ctranslate2')} on the whole list",
             "workers": f"{self._workers} of one thread",
@@ -133,7 +133,7 @@ class EngineContender(InProcessContender):
 class TransformersContender(InProcessContender):
     """Hugging Face `generate` on the whole list, sorted by length; see `models/hugging_face.py`.
 
-    It says how much of what the library can do is left when it is served.
+    It shows how much of the library's throughput a server keeps.
     """
 
     kind = "transformers"
@@ -165,7 +165,7 @@ class TransformersContender(InProcessContender):
         )
 
     def settings(self) -> Mapping[str, str]:
-        """Say how the list is cut."""
+        """Return how the list is cut."""
         settings = self.translator_settings()
         return {
             "server": f"none: transformers {version('transformers')} on torch {version('torch')}, "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marian on the whole list, with the weights that the other contenders have."""
+"""Marian on the whole list, with the weights of the other contenders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS_PER_BATCH = 32
 
 
 class MarianContender(InProcessContender):
-    """Marian's Python module, a thread for each core; see `models/marian.py`."""
+    """Marian's Python module, one thread per core; see `models/marian.py`."""
 
     kind = "marian"
 
@@ -33,7 +33,7 @@ class MarianContender(InProcessContender):
         return MarianTranslator(settings).timed_translate
 
     def translator_settings(self) -> Settings:
-        """Write the weights for Marian, and give it all cores."""
+        """Write the weights for Marian, and return settings with all cores."""
         from ct2_triton.bench.models.marian import CONFIG_NAME, ENGINE_NAME
         from ct2_triton.bench.models.marian_file import write_marian_file
 
@@ -65,7 +65,7 @@ class MarianContender(InProcessContender):
         )
 
     def settings(self) -> Mapping[str, str]:
-        """Say how the list is cut."""
+        """Return how the list is cut."""
         from ct2_triton.bench.models.marian import COMPARED_ROWS, LENGTH_FACTOR, int8_type
 
         return {

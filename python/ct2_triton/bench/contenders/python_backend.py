@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton's Python backend: with Hugging Face `generate`, and with CTranslate2's Python module.
 
-Each in two layouts, because which is the quicker depends on the model and the machine: the fair
-baseline is the better of the two in a run. Both use every core, and no core twice.
+Each in two layouts, because the model and the machine decide which is faster: the fair baseline
+is the faster of the two in a run. Both use every core, and no core twice.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 HUGGING_FACE, ENGINE = "HuggingFaceModel", "EngineModel"
 
-# No queue delay, as in the configs of ct2-prepare: what waited while the last batch was computed is
-# the next one, and a lone request does not wait for others.
+# No queue delay, as in the configs of ct2-prepare: the requests that arrived while a batch was
+# computed form the next one, and a single request does not wait for others.
 _CONFIG = """\
 name: "{name}"
 backend: "python"
@@ -39,9 +39,9 @@ _CODE = "from ct2_triton.bench.models.python_model import {model} as TritonPytho
 
 
 def write_python_model(folder: Path, model: str, settings: Settings, instances: int) -> None:
-    """Write a model folder of `HUGGING_FACE` or `ENGINE`; each instance is a process.
+    """Write the folder of a model `HUGGING_FACE` or `ENGINE`; each instance is a process.
 
-    The server must run the stub in this Python's environment, as `ct2_triton.serve` makes it.
+    The server must run the stub in this Python's environment, as `ct2_triton.serve` does.
     """
     version = folder / "1"
     version.mkdir(parents=True)
@@ -51,15 +51,16 @@ def write_python_model(folder: Path, model: str, settings: Settings, instances: 
     settings.write(version / SETTINGS_NAME)
 
 
-# `generate` computes all rows of a call until the longest ends: benchmarks/README.md has 8 to 64.
+# `generate` computes all rows of a call until the longest ends; benchmarks/README.md compares 8 to
+# 64.
 _TRANSFORMERS_ROWS_PER_CALL = 16
 
 
 class _PythonBackendContender(TritonContender):
-    """A Python model for each name; the names share the cores evenly, at least one each.
+    """A Python model for each name; the models share the cores evenly, at least one each.
 
-    Every instance is a process with weights of its own, and takes what has waited while it
-    computed, without a queue delay.
+    Every instance is a process with its own weights, and takes the requests that arrived while it
+    was computing, without a queue delay.
     """
 
     model: ClassVar[str]
@@ -72,7 +73,7 @@ class _PythonBackendContender(TritonContender):
             )
 
     def settings(self) -> Mapping[str, str]:
-        """Say how the batches are made."""
+        """Return the batching settings."""
         settings = self.translator_settings()
         return {
             "server": f"tritonserver, Python backend, {self._library()}",
@@ -85,16 +86,16 @@ class _PythonBackendContender(TritonContender):
 
     @property
     def cores_per_model(self) -> int:
-        """Cores that each of the models may use."""
+        """Number of cores for each model."""
         return max(1, self.setup.cores // len(self.setup.models))
 
     @property
     def instances(self) -> int:
-        """Processes of each model: of one thread on a CPU, unless a subclass says otherwise."""
+        """Number of processes of each model; on a CPU with one thread each, unless overridden."""
         return 1 if self.setup.device == "gpu" else self.cores_per_model
 
     def translator_settings(self) -> Settings:
-        """Give what each instance loads."""
+        """Return what each instance loads."""
         return Settings(
             str(self._model_folder()),
             precision=self.precision,
@@ -105,11 +106,11 @@ class _PythonBackendContender(TritonContender):
 
     @abstractmethod
     def _model_folder(self) -> Path:
-        """Give the folder that an instance loads."""
+        """Return the model folder that an instance loads."""
 
     @abstractmethod
     def _library(self) -> str:
-        """Name what translates, with its version."""
+        """Return the name and the version of the library."""
 
 
 class PythonTransformersContender(_PythonBackendContender):
@@ -120,7 +121,7 @@ class PythonTransformersContender(_PythonBackendContender):
     model = HUGGING_FACE
 
     def translator_settings(self) -> Settings:
-        """Give what each instance loads, with the best number of rows in a call."""
+        """Return what each instance loads, with the best number of rows per call."""
         return replace(super().translator_settings(), rows_per_call=_TRANSFORMERS_ROWS_PER_CALL)
 
     def _model_folder(self) -> Path:
@@ -131,10 +132,10 @@ class PythonTransformersContender(_PythonBackendContender):
 
 
 class ThreadedPythonTransformersContender(PythonTransformersContender):
-    """The same in one process, whose threads share every matrix: less memory, larger batches."""
+    """Hugging Face in one multi-threaded process: less memory, larger batches."""
 
     kind = "python-transformers-threads"
-    gpu_precisions = ()  # a GPU has one process for each model already
+    gpu_precisions = ()  # on a GPU, each model has one process already
 
     @property
     def instances(self) -> int:
@@ -142,12 +143,12 @@ class ThreadedPythonTransformersContender(PythonTransformersContender):
         return 1
 
     def translator_settings(self) -> Settings:
-        """Give PyTorch all cores of the model."""
+        """Return settings that give PyTorch all cores of the model."""
         return replace(super().translator_settings(), threads=self.cores_per_model)
 
 
 class PythonEngineContender(_PythonBackendContender):
-    """The same engine as ours in the usual backend; see `models/engine.py`."""
+    """CTranslate2 in Triton's Python backend; see `models/engine.py`."""
 
     kind = "python-ctranslate2"
     gpu_precisions = ENGINE_ON_GPU
@@ -161,7 +162,7 @@ class PythonEngineContender(_PythonBackendContender):
 
 
 class PooledPythonEngineContender(PythonEngineContender):
-    """The same in one process, whose workers share the weights and the rows of each batch."""
+    """CTranslate2 in one process, whose workers share the weights and the rows of each batch."""
 
     kind = "python-ctranslate2-workers"
     gpu_precisions = ()
@@ -172,5 +173,5 @@ class PooledPythonEngineContender(PythonEngineContender):
         return 1
 
     def translator_settings(self) -> Settings:
-        """Give CTranslate2 a one-thread worker for each core of the model."""
+        """Return settings with a single-threaded CTranslate2 worker for each core of the model."""
         return replace(super().translator_settings(), workers=self.cores_per_model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A contender that is a tritonserver with a model repository, asked over gRPC."""
+"""A contender that is a tritonserver with a model repository, used over gRPC."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LOAD_TIMEOUT_S = 600.0
 
 
 class TritonContender(Contender):
-    """A server whose models take INPUT_IDS and TARGET_PREFIX and give OUTPUT_IDS.
+    """A server whose models take INPUT_IDS and TARGET_PREFIX and return OUTPUT_IDS.
 
-    A subclass writes the repository; the server of all subclasses, their client and its
-    connection are the same.
+    A subclass writes the repository; all subclasses share the server, client and connection
+    settings.
     """
 
     def __init__(self, precision: str, setup: Setup) -> None:
@@ -40,7 +40,7 @@ class TritonContender(Contender):
         """Write a model folder for each of `setup.models`."""
 
     def environment(self) -> Mapping[str, str]:
-        """Give variables for the server, beyond those of this process."""
+        """Return environment variables for the server, in addition to those of this process."""
         return {}
 
     async def start(self) -> None:
@@ -74,7 +74,7 @@ class TritonContender(Contender):
 
     @property
     def pid(self) -> int:
-        """The server's process."""
+        """ID of the server's process."""
         return self.server.process.pid
 
     async def translate(self, row: Row) -> Ids:
@@ -92,7 +92,7 @@ class TritonContender(Contender):
         return tuple(ids.reshape(-1).tolist())
 
     async def server_counts(self) -> ServerCounts:
-        """Sum Triton's statistics over the models."""
+        """Return Triton's statistics, added over the models."""
         return await asyncio.to_thread(self._read_counts)
 
     def _start_server(self) -> None:

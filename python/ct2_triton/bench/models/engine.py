@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CTranslate2's own Python module on rows of ids, in its fastest configuration.
+"""CTranslate2's own Python module on rows of IDs, in its fastest configuration.
 
-What was chosen: `translate_batch` with `max_batch_size`, which sorts the rows by length and cuts
-them into calls, so that little is padding. With several workers, each gets its share of a small
-batch, instead of all of it going to one. Weights are computed in `precision`, whatever they are
-stored in. CTranslate2's Python module takes and gives strings: ids are looked up in the vocabulary
-on the way in and on the way out, as every user of it must.
+It uses `translate_batch` with `max_batch_size`, which sorts the rows by length and splits them into
+calls with little padding. With several workers, a small batch is shared among them instead of going
+to one. The compute type is `precision`, whatever type the weights are stored in. CTranslate2's
+Python module takes and returns strings, so IDs are looked up in the vocabulary in both directions,
+as every user of it must.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class EngineTranslator:
         files = sorted(Path(settings.model).glob("*_vocabulary.json"))
         self._source_tokens = _tokens(files[0])  # source_ comes before target_; shared_ is both
         self._target_tokens = _tokens(files[-1])
-        # From the back: of a name that stands twice, the first id is the one that is looked up.
+        # In reverse, so that a repeated token has its first ID, which CTranslate2 looks up.
         numbered = enumerate(reversed(self._target_tokens), start=1)
         last = len(self._target_tokens)
         self._target_ids = {token: last - i for i, token in numbered}
 
     def check(self, row: Row) -> None:
-        """Refuse ids outside the vocabulary."""
+        """Refuse IDs outside the vocabulary."""
         for ids, tokens in (
             (row.input_ids, self._source_tokens),
             (row.target_prefix, self._target_tokens),
@@ -64,7 +64,7 @@ class EngineTranslator:
     def timed_translate(self, rows: Sequence[Row]) -> tuple[list[list[int]], float]:
         """Translate rows that passed `check` in one call of the module.
 
-        The seconds of the call do not count ids to tokens and back.
+        The seconds of the call exclude the conversion between IDs and tokens.
         """
         settings = self._settings
         share = -(-len(rows) // settings.workers)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face `generate` on rows of many lengths and languages, in its fastest configuration.
 
-What was chosen so that it is fast, and so that its answers are those of CTranslate2:
+Choices for speed, and for the same answers as CTranslate2:
 
 - Rows are sorted by length and padded in calls of `rows_per_call`, with an attention mask.
 - Target languages are given as `decoder_input_ids`, one for each row. `forced_bos_token_id`, which
-  most examples use, is one for a whole call, and would split a batch by its languages.
-- The cache of keys and values is on, gradients are off (`inference_mode`), attention is the fused
-  one of PyTorch where transformers has it (not for T5). `torch.compile` is not used: every batch
-  has another shape, and each would be compiled anew.
+  most examples use, applies to a whole call, and would split a batch by its languages.
+- The KV cache is on, gradients are off (`inference_mode`), and attention is PyTorch's fused
+  one where transformers has it (not for T5). `torch.compile` is not used, because every batch has
+  another shape and would be compiled anew.
 - `int8` is PyTorch's dynamic quantization of all linear layers, the output projection included.
-- The generation settings of a checkpoint are replaced: beams, penalties or forced tokens that it
-  asks for would change answers or lengths. Beams stop as CTranslate2's do, when as many answers are
-  complete as there are beams; scores are normalised a little differently, so that with 4 beams one
-  of 120 sentences of the demo model was answered differently, and with 1 or 2 beams none.
+- The generation settings of a checkpoint are replaced, because its beams, penalties or forced
+  tokens would change answers or lengths. Beam search stops as CTranslate2's does, when as many
+  hypotheses are complete as there are beams. Scores are normalized slightly differently: with 4
+  beams, 1 of 120 sentences of the demo model differed, with 1 or 2 beams none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HuggingFaceTranslator:
     """A checkpoint of any encoder-decoder family."""
 
     def __init__(self, settings: Settings) -> None:
-        """Load it, and set the threads of this process; PyTorch runs one call at a time."""
+        """Load the model, and set the threads of this process; PyTorch runs one call at a time."""
         if settings.threads:
             torch.set_num_threads(settings.threads)
         self._settings = settings
@@ -46,24 +46,24 @@ class HuggingFaceTranslator:
         self._start = config.decoder_start_token_id if start is None else start
         self._pad = config.pad_token_id
         self._end = config.eos_token_id
-        # Marian's positions are a table; M2M100's are computed and have no end, but CTranslate2's
-        # conversion of them has.
+        # Marian's positions are a table. M2M100's are computed and unlimited, but limited in a
+        # model converted for CTranslate2.
         self._max_positions = getattr(config, "max_position_embeddings", None)
         make_config: Any = transformers.GenerationConfig
         self._model.generation_config = make_config(
-            max_length=1 + settings.max_decoding_length,  # the start token is not of the answer
+            max_length=1 + settings.max_decoding_length,  # the start token is not returned
             num_beams=settings.beam_size,
             early_stopping=settings.beam_size > 1,
             do_sample=False,
             eos_token_id=self._end,
             pad_token_id=self._pad,
             decoder_start_token_id=self._start,
-            # Marian's padding token, which no answer holds and CTranslate2's conversion leaves out.
+            # Marian's padding token, which is in no answer, and not in the converted model.
             suppress_tokens=[self._pad] if config.model_type == "marian" else None,
         )
 
     def check(self, row: Row) -> None:
-        """Refuse ids outside the vocabulary and sources longer than the model's positions."""
+        """Refuse IDs outside the vocabulary and sources longer than the model's positions."""
         vocabulary = self._model.config.vocab_size
         outside = [i for i in (*row.input_ids, *row.target_prefix) if not 0 <= i < vocabulary]
         if outside:
@@ -84,12 +84,12 @@ class HuggingFaceTranslator:
         return answers
 
     def _calls(self, rows: Sequence[Row]) -> Iterable[list[int]]:
-        """Give the numbers of the rows of each call. Decoder inputs of a call must be as long."""
+        """Yield the indices of the rows of each call, whose decoder inputs must have one length."""
 
         def prefix_length(i: int) -> int:
             return len(rows[i].target_prefix)
 
-        # Nothing is what an empty source is translated into, as in CTranslate2.
+        # An empty source has an empty translation, as in CTranslate2.
         full = [i for i in range(len(rows)) if rows[i].input_ids]
         full.sort(key=lambda i: (prefix_length(i), len(rows[i].input_ids)))
         size = self._settings.rows_per_call
@@ -99,7 +99,7 @@ class HuggingFaceTranslator:
 
     @torch.inference_mode()
     def _generate(self, rows: Sequence[Row]) -> list[list[int]]:
-        """Run one call; give what follows each prefix."""
+        """Run one call; return the IDs after each prefix."""
         width = max(len(row.input_ids) for row in rows)
         device = self._settings.library_device
         source = torch.full((len(rows), width), self._pad, device=device)
@@ -113,7 +113,7 @@ class HuggingFaceTranslator:
         return [self._cut(ids) for ids in sequences[:, first.shape[1] :].tolist()]
 
     def _cut(self, ids: list[int]) -> list[int]:
-        """Take off `</s>` and the padding of rows that ended before the last of their call."""
+        """Remove `</s>` and the padding after it."""
         return ids[: ids.index(self._end)] if self._end in ids else ids
 
 
@@ -129,7 +129,7 @@ def _load(settings: Settings) -> Any:  # noqa: ANN401 - transformers' models are
     if is_int8:
         quantize: Any = torch.ao.quantization.quantize_dynamic
         with warnings.catch_warnings():
-            # Deprecated without a successor in PyTorch itself, and what its users have.
+            # Deprecated, but PyTorch itself has no successor.
             warnings.simplefilter("ignore")
             quantize(model, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)
     return model

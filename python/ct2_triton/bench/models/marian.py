@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marian's own Python module on rows of ids, with the weights that CTranslate2 has.
+"""Marian's own Python module on rows of IDs, with the same weights as CTranslate2.
 
-What was chosen: one job of all rows, which Marian sorts by length and cuts into batches, on a
-thread for each core; int8 packed for the widest instructions of this processor, the output layer
-included. Marian takes and gives text: a word stands for each id.
+All rows are one job, which Marian sorts by length and splits into batches, with one thread per
+core. int8 weights, including the output layer, are packed for the processor's widest instructions.
+Marian takes and returns text, so each ID is written as a word.
 
-The first rows are also translated in float32 by both libraries. A model that Marian computes
-otherwise would make every figure worthless, so an answer that differs is an error.
+The first rows are also translated in float32 by both libraries. A differing answer is an error,
+because the figures would not be comparable.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ct2_triton.bench.setup import Row
 
 ENGINE_NAME = "engine"
-"""In the folder of `Settings.model`: the float32 model of CTranslate2 with the same weights."""
+"""Name in the folder `Settings.model` of CTranslate2's float32 model with the same weights."""
 CONFIG_NAME = "config.json"
-"""In that folder: the checkpoint's."""
+"""Name in that folder of the checkpoint's configuration."""
 COMPARED_ROWS = 16
 """Number of rows that must equal CTranslate2's in float32 before others are translated."""
 LENGTH_FACTOR = 4
@@ -42,7 +42,7 @@ class MarianTranslator:
     """A model of Marian."""
 
     def __init__(self, settings: Settings) -> None:
-        """Load it from what `write_marian_file` wrote, `ENGINE_NAME` and `CONFIG_NAME`."""
+        """Load the files of `write_marian_file`, `ENGINE_NAME` and `CONFIG_NAME`."""
         folder = Path(settings.model)
         config = json.loads((folder / CONFIG_NAME).read_text(encoding="utf-8"))
         self._end = config["eos_token_id"]
@@ -56,9 +56,9 @@ class MarianTranslator:
         )
 
     def timed_translate(self, rows: Sequence[Row]) -> tuple[list[list[int]], float]:
-        """Translate rows without target prefixes in one job, and give its seconds, too.
+        """Translate rows without target prefixes in one job; return the IDs and the seconds.
 
-        BenchError where Marian and CTranslate2 answer one of the first rows differently in float32.
+        Raises BenchError if Marian and CTranslate2 differ on one of the first rows in float32.
         """
         if self._compared < COMPARED_ROWS:
             self._compare(rows[:COMPARED_ROWS])
@@ -122,13 +122,13 @@ class MarianTranslator:
 
 
 def int8_type() -> str:
-    """Give the widest of Marian's packed int8 types that this processor computes with."""
+    """Return the widest of Marian's packed int8 types that this processor supports."""
     flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     return "packed8avx512" if "avx512bw" in flags else "packed8avx2"
 
 
 def _packed(folder: Path) -> str:
-    """Write the int8 model beside the float32 one, and give its name."""
+    """Write the int8 model next to the float32 one, and return its name."""
     name = "model.int8.bin"
     command = [sys.executable, "-m", "pymarian", "convert", "--gemm-type", int8_type()]
     command += ["--from", str(folder / MODEL_NAME), "--to", str(folder / name)]

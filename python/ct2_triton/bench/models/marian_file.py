@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The weights of a Marian checkpoint of transformers as Marian's own `.npz`."""
+"""Convert the weights of a Marian checkpoint of transformers to Marian's own `.npz`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNKNOWN = "<unk>"
 MODEL_NAME = "model.npz"
 VOCABULARY_NAME = "vocab.yml"
 
-# What Marian reads of a model beside its sizes; all must be there.
+# Options that Marian requires in a model, besides its sizes.
 _OPTIONS: dict[str, Any] = {
     "type": "transformer",
     "version": "v1.12.0",
@@ -70,7 +70,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 def write_marian_file(checkpoint: Path, folder: Path) -> None:
-    """Write `model.npz`, and `vocab.yml` with a word for each id: see `word`.
+    """Write `model.npz`, and `vocab.yml` with a word for each ID: see `word`.
 
     The checkpoint has one vocabulary, whose last token is `<pad>`.
     """
@@ -80,7 +80,8 @@ def write_marian_file(checkpoint: Path, folder: Path) -> None:
     tokens = config["vocab_size"] - 1  # transformers adds <pad> as the last
     state = load_file(checkpoint / "model.safetensors")
     weights = dict(marian_weights(state, tokens))
-    # Three tables: Marian makes int8 only of a matrix called W, so a tied one would stay float32.
+    # Three tables: Marian converts only matrices called W to int8, so a tied one would stay
+    # float32.
     table = weights.pop("Wemb")
     weights["encoder_Wemb"] = weights["decoder_Wemb"] = table
     weights["decoder_ff_logit_out_W"] = np.ascontiguousarray(table.T)
@@ -90,20 +91,20 @@ def write_marian_file(checkpoint: Path, folder: Path) -> None:
 
 
 def word(token_id: int, config: Mapping[str, Any]) -> str:
-    """Give the word that stands for an id in a text for Marian."""
+    """Return the word that represents an ID in a text for Marian."""
     return {config["eos_token_id"]: END, 1: UNKNOWN}.get(token_id, f"w{token_id}")
 
 
 def save_weights(
     file: Path, weights: Mapping[str, np.ndarray[Any, Any]], options: Mapping[str, Any]
 ) -> None:
-    """Write a model of Marian."""
+    """Write a Marian model file."""
     text = (json.dumps(options) + "\0").encode()
     np.savez(file, **weights, **{"special:model.yml": np.frombuffer(text, dtype=np.int8)})
 
 
 def marian_options(config: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-    """Give the options of a model; `<pad>` is no token here."""
+    """Return the options of a Marian model; `<pad>` is not among its tokens."""
     return {
         **_OPTIONS,
         "dim-vocabs": [tokens, tokens],
@@ -119,9 +120,9 @@ def marian_options(config: Mapping[str, Any], tokens: int) -> dict[str, Any]:
 def marian_weights(
     state: Mapping[str, np.ndarray[Any, Any]], tokens: int
 ) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """Name the weights as Marian does, which also holds them the other way round.
+    """Yield the weights with Marian's names, transposed as Marian stores them.
 
-    `<pad>` is no token here.
+    `<pad>` is not among its tokens.
     """
     yield "Wemb", state["model.shared.weight"][:tokens]
     yield "decoder_ff_logit_out_b", state["final_logits_bias"][:, :tokens]

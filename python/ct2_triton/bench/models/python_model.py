@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of Triton's Python backend that speaks the protocol of docs/protocol.md.
+"""A model of Triton's Python backend with the protocol of docs/protocol.md.
 
-Triton's dynamic batcher hands over all requests that waited, of any lengths
-(`allow_ragged_batch`); their rows are translated together, and padded only inside. It takes no
-options with a request: the search is the same for all rows, as the comparison wants it, and a
-request that asks for another is refused instead of answered wrongly.
+Triton's dynamic batcher passes all waiting requests, of any lengths (`allow_ragged_batch`). Their
+rows are translated together, and padded only inside. Requests cannot have options, because the
+comparison uses one search for all rows; a request that asks for another is refused.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class _BatchedModel(ABC):
-    """What Triton calls; a subclass says which translator it loads."""
+    """The class that Triton calls; a subclass chooses the translator."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the model, once for each instance, in a process of its own."""
+        """Load the model; each instance does so once, in its own process."""
         folder = Path(args["model_repository"]) / args["model_version"]
         self._translator = self._load(Settings.read(folder / SETTINGS_NAME))
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """Answer requests together; a malformed one fails alone."""
+        """Answer requests in one batch; a malformed one fails alone."""
         read = [self._read(request) for request in requests]
         rows = [row for part in read if isinstance(part, list) for row in part]
         answers = iter(self._translator.translate(rows) if rows else ())
@@ -47,10 +46,10 @@ class _BatchedModel(ABC):
 
     @abstractmethod
     def _load(self, settings: Settings) -> Translator:
-        """Load what translates the rows of this instance."""
+        """Load the translator of this instance."""
 
     def _read(self, request: Any) -> Any:  # noqa: ANN401 - a list of rows, or a TritonError
-        """Read one request, or say what is wrong with it."""
+        """Read the rows of one request, or return an error response."""
         try:
             rows = _rows(request)
             for row in rows:
@@ -81,8 +80,8 @@ class EngineModel(_BatchedModel):
 def _rows(request: Any) -> list[Row]:  # noqa: ANN401
     """Read the rows of a request.
 
-    A request of one row is as long as it is. In a request of several, the id that fills up shorter
-    rows would have to be taken off; no client of the comparison sends one.
+    Padding is not removed, so a request of several rows must have rows of one length. No client of
+    the comparison sends several.
     """
     if request.parameters() != "{}":
         raise ValueError(f"this model takes no options with a request: {request.parameters()}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the compared servers have in common: how they are told what to load, and what that does."""
+"""The settings and the interface of the translators in the compared servers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 SETTINGS_NAME = "settings.json"
-"""The file in a server's model folder that says what to load."""
+"""File in a server's model folder that holds its `Settings`."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a translator loads, and how it searches.
+    """The model that a translator loads, and its search.
 
     Attributes:
         model: A Hugging Face checkpoint, or a CTranslate2 model, as the translator needs it.
         precision: Type of its weights, such as `float32` or `int8`.
         threads: Threads of one call; 0 leaves the library's default.
-        workers: Calls at once in one process. CTranslate2 only.
-        rows_per_call: Rows that are computed together at most.
+        workers: Concurrent calls in one process. CTranslate2 only.
+        rows_per_call: Most rows that are computed together.
         beam_size: 1 is greedy search.
         max_decoding_length: Longest answer in tokens, the prefix counted.
         device: `cpu` or `gpu`.
@@ -44,16 +44,16 @@ class Settings:
 
     @property
     def library_device(self) -> str:
-        """What PyTorch and CTranslate2 call the device."""
+        """Name of the device in PyTorch and CTranslate2."""
         return "cuda" if self.device == "gpu" else "cpu"
 
     @classmethod
     def read(cls, file: Path) -> Settings:
-        """Read what `write` wrote."""
+        """Read the settings from JSON."""
         return cls(**json.loads(file.read_text(encoding="utf-8")))
 
     def write(self, file: Path) -> None:
-        """Write them as JSON."""
+        """Write the settings as JSON."""
         file.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
 
@@ -61,10 +61,10 @@ class Translator(Protocol):
     """A loaded model."""
 
     def check(self, row: Row) -> None:
-        """Refuse, with a ValueError, a row that would fail, and with it every row of its call."""
+        """Raise ValueError for a row that would make its whole call fail."""
 
     def translate(self, rows: Sequence[Row]) -> list[list[int]]:
         """Translate rows that passed `check`, of any lengths and languages, together.
 
-        The best answer of each is its prefix, then the translation, without `</s>`.
+        Returns for each row the prefix and the IDs of the best hypothesis, without `</s>`.
         """

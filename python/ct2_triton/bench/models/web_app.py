@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The FastAPI service of one process: Hugging Face `generate`, one request at a time.
 
-A call runs on the one thread of an executor, so that requests queue there while the event loop
-stays free to take further ones: two calls at once on the same cores would slow each other down.
-Each model name has weights of its own, as different models would have.
+Calls run on a single thread of an executor, where requests queue while the event loop accepts
+further ones, because two concurrent calls on the same cores would slow each other down. Each model
+name has its own weights, as different models would.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Question(BaseModel):
 
 
 class Answer(BaseModel):
-    """The body of an answer: OUTPUT_IDS."""
+    """The body of a response: OUTPUT_IDS."""
 
     output_ids: list[int]
 
 
 def make_app(settings: Settings, models: Sequence[str]) -> FastAPI:
-    """Make the service `POST /translate/<model>` of these names, and load its models."""
+    """Make the service `POST /translate/<model>` for these names, and load its models."""
     translators = {model: HuggingFaceTranslator(settings) for model in models}
     executor = ThreadPoolExecutor(1)
     app = FastAPI()

@@ -3,8 +3,8 @@
 
     python -m ct2_triton.bench.models.web_service --folder F --workers 2 --model translate
 
-F holds `settings.json`. Each worker is a process with a port of its own, which it writes to
-`F/<number>.port` once it has loaded its models; who asks chooses the worker, as a load balancer
+F holds `settings.json`. Each worker is a process with its own port, which it writes to
+`F/<number>.port` when it has loaded its models. The client chooses the worker, as a load balancer
 would.
 """
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def port_file(folder: Path, worker: int) -> Path:
-    """Name the file that holds the port of a worker."""
+    """Return the file that holds the port of a worker."""
     return folder / f"{worker}.port"
 
 
 def _serve(folder: Path, worker: int, models: Sequence[str]) -> None:
-    """Run one worker until it is ended."""
+    """Run one worker until it is terminated."""
     import uvicorn
 
     from ct2_triton.bench.models.web_app import make_app
@@ -51,9 +51,9 @@ def _main() -> int:
     parser.add_argument("--workers", type=int, required=True, help="processes")
     parser.add_argument("--model", action="append", required=True, help="name to serve it under")
     args = parser.parse_args()
-    # Daemonic children end with this process, if it ends in order.
+    # Daemonic children end when this process exits normally.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    # Nothing was loaded yet and there is one thread: a fork is safe, and needs no further process.
+    # Nothing is loaded yet and there is one thread, so a fork is safe and needs no extra process.
     context = multiprocessing.get_context("fork")
     children = [
         context.Process(target=_serve, args=(args.folder, worker, args.model), daemon=True)
@@ -62,7 +62,7 @@ def _main() -> int:
     for child in children:
         child.start()
     multiprocessing.connection.wait([child.sentinel for child in children])
-    return 1  # none of them ends by itself
+    return 1  # workers do not exit by themselves
 
 
 if __name__ == "__main__":

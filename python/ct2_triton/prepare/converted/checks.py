@@ -56,7 +56,7 @@ class Checks:
     not_proved: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the checks for the manifest."""
+        """Return the checks for the manifest."""
         return {"proved": False, **asdict(self)}
 
     def lines(self) -> list[str]:

@@ -32,7 +32,7 @@ class ModelHeader:
     weights: dict[str, tuple[tuple[int, ...], str]]
 
     def rows(self, name: str) -> int | None:
-        """Give the first dimension of a weight; None where there is no such weight."""
+        """Return the first dimension of a weight; None where there is no such weight."""
         dimensions, _ = self.weights.get(name, ((), ""))
         return dimensions[0] if dimensions else None
 

@@ -161,7 +161,7 @@ def _check(
 
 
 def _not_proved(kind: Kind, config: Mapping[str, object], known: Languages) -> tuple[str, ...]:
-    """Say what only the program that trained the model could show."""
+    """Return what only the program that trained the model could show."""
     end = "end" if ends_source(config, known) or config.get("add_source_eos") else "do not end"
     lines = [
         "that the weights translate as the original model does: there is nothing to compare with",

@@ -66,7 +66,7 @@ def build_rules(
 
 
 def ends_source(config: Mapping[str, object], known: Languages) -> bool:
-    """Tell whether a client ends a source with the end token.
+    """Return whether a client ends a source with the end token.
 
     CTranslate2 may add it by itself (`add_source_eos`); models of OpenNMT have none, which the
     token that starts their answers shows.

@@ -63,7 +63,7 @@ class Family(ABC):
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Say what the converted vocabulary must be.
+        """Return what the converted vocabulary must be.
 
         This is the one place where the additions and removals of the converter are listed. `config`
         is the checkpoint's `config.json`.
@@ -76,7 +76,7 @@ class Family(ABC):
         """List the languages with their ids, without aliases."""
 
     def language_tag(self, code: str) -> str | None:
-        """Give the BCP 47 tag of a language code; None for a code that is no language."""
+        """Return the BCP 47 tag of a language code; None for a code that is no language."""
         return code.replace("_", "-")
 
     @abstractmethod
@@ -125,29 +125,29 @@ class Family(ABC):
         )
 
     def source_required(self, languages: Sequence[Language]) -> bool:
-        """Tell whether a source language must be named: where its ids go into the source."""
+        """Return whether a source language must be named: where its ids go into the source."""
         return any(entry.source_ids for entry in languages)
 
     def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Tell whether the source language's ids come after the end token, not first."""
+        """Return whether the source language's ids come after the end token, not first."""
         return False
 
     def prefix_starts(self) -> bool:
-        """Tell whether the target's prefix starts the decoder, in place of a token of its own."""
+        """Return whether the target's prefix starts the decoder, in place of a token of its own."""
         return False
 
     def target_required(self, languages: Sequence[Language]) -> bool:
-        """Tell whether a target language must be named: where one is asked for by ids."""
+        """Return whether a target language must be named: where one is asked for by ids."""
         return any(entry.target_prefix_ids or entry.target_source_ids for entry in languages)
 
     def position_limit(self, config: Mapping[str, Any]) -> int | None:
-        """Give the longest row in tokens that the model has positions for; None: no limit."""
+        """Return the longest row in tokens that the model has positions for; None: no limit."""
         limit = config.get("max_position_embeddings")
         return None if limit is None else int(limit)
 
 
 def tokens_by_id(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """Give the token of each id, from 0 to the last that the tokenizer has."""
+    """Return the token of each id, from 0 to the last that the tokenizer has."""
     return [str(token) for token in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
 
 

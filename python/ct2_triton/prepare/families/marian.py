@@ -120,7 +120,7 @@ def _two_vocabularies(tokenizer: Any) -> ExpectedVocabulary:  # noqa: ANN401 - o
 
 
 def _tag(code: str | None) -> str | None:
-    """Give the BCP 47 tag of a code that stands for one language."""
+    """Return the BCP 47 tag of a code that stands for one language."""
     if not code or not _LANGUAGE.fullmatch(code):
         return None
     tag = code.replace("_", "-")
@@ -128,7 +128,7 @@ def _tag(code: str | None) -> str | None:
 
 
 def _same_language(one: str, other: str) -> bool:
-    """Tell whether two codes (`en`, `eng`) are one language."""
+    """Return whether two codes (`en`, `eng`) are one language."""
     import langcodes
 
     tags = [_tag(code) for code in (one, other)]

@@ -94,7 +94,7 @@ class NLLB(_Prefixed):
     own_tokens = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Tell it from M2M100, whose architecture it has, by the tokenizer."""
+        """Distinguish it by the tokenizer from M2M100, which has the same architecture."""
         if checkpoint.config.get("model_type") != "m2m_100":
             return False
         if checkpoint.tokenizer_class:

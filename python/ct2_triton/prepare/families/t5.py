@@ -74,7 +74,7 @@ class T5(Family):
         return super().special_ids(tokenizer, () if named_by_words else languages)
 
     def position_limit(self, config: Mapping[str, Any]) -> int | None:
-        """Give None: positions are relative only."""
+        """Return None: positions are relative only."""
         return None
 
 

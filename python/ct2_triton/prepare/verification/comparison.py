@@ -59,7 +59,7 @@ class GreedyModel(ABC):
         self._first_ids = duplicate_ids(tuple(self.target_tokens))
 
     def same_token(self, one: int, other: int) -> bool:
-        """Tell whether two ids are the same token: CTranslate2 answers in strings."""
+        """Return whether two ids are the same token: CTranslate2 answers in strings."""
         return self._first_ids.get(one, one) == self._first_ids.get(other, other)
 
     @abstractmethod

@@ -146,7 +146,7 @@ def _reasons(search: OwnSearch, options: dict[str, Any], *, has_prefix: bool) ->
 
 
 def _is_near_tie(answer: Answer, position: int, found: Sequence[int]) -> bool:
-    """Tell whether the checkpoint held both tokens for equally good."""
+    """Return whether the checkpoint held both tokens for equally good."""
     if position >= min(len(found), len(answer.candidates)):
         return False
     return abs(answer.gap(position, found[position])) <= excused_gap(answer, position)

@@ -74,7 +74,7 @@ def added_token_texts(rules: TokenRules) -> list[str]:
 
 
 def _some_languages(rules: TokenRules, side: str) -> Sequence[Language]:
-    """Give well-known languages of the model first, and its first and last one."""
+    """Return well-known languages of the model first, and its first and last one."""
     find = rules.source_language if side == "source" else rules.target_language
     found = []
     for name in _PREFERRED:

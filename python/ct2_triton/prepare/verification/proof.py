@@ -66,7 +66,7 @@ class Proof:
     loops: LoopProof
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the proof for the manifest."""
+        """Return the proof for the manifest."""
         return asdict(self)
 
 

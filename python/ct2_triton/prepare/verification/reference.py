@@ -57,7 +57,7 @@ class Answer:
     candidates: Sequence[dict[int, float]]
 
     def gap(self, position: int, token_id: int) -> float:
-        """Give the chosen token's logit less another one's; infinite outside the candidates."""
+        """Return the chosen token's logit less another one's; infinite outside the candidates."""
         candidates = self.candidates[position]
         if token_id not in candidates:
             return float("inf")
