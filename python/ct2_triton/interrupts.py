@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an interrupt (Ctrl-C) leaves of long work, and how often what crashed is started again."""
+"""Messages for an interrupt (Ctrl-C) of long work, and a limit on restarts after crashes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE_MODELS = "a model is written whole or not at all; what was downloaded is k
 
 @contextmanager
 def interrupts_say(text: str) -> Iterator[None]:
-    """Have an interrupt of the block say what is kept; the command prints it."""
+    """Add a text about what is kept to an interrupt of the block; the command prints it."""
     try:
         yield
     except KeyboardInterrupt:
@@ -42,7 +42,7 @@ class RestartLimit:
         return len(self._times)
 
     def try_one(self) -> bool:
-        """Count a restart, if it is allowed now."""
+        """Count a restart if it is allowed now; return whether it is."""
         if len(self) >= self.most:
             return False
         self._times.append(time.monotonic())

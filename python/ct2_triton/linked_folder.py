@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of links in the user's cache: libraries, or models, that must stand side by side.
+"""Folders of links in the user's cache, for libraries or models that must be in one folder.
 
-A wheel cannot carry links, and CTranslate2's library has another file name in every release; what
-depends on it asks the loader for one fixed name beside itself. So a folder that has the files under
-the names they load is assembled on the machine that uses it.
+A wheel cannot contain links, and CTranslate2's library has another file name in every release,
+while libraries that depend on it load one fixed name from their own folder. So a folder with the
+names that are loaded is assembled on each machine.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from pathlib import Path
 def user_cache() -> Path:
     """Find the cache folder of ct2-triton, under XDG_CACHE_HOME or ~/.cache.
 
-    A user without a home (a container that runs under a number only) has a private folder among the
-    temporary files.
+    A user without a home (such as a container's user without a name) has a private temporary
+    folder.
     """
     root = os.environ.get("XDG_CACHE_HOME")
     if root:
         return Path(root) / "ct2-triton"
     try:
         return Path.home() / ".cache" / "ct2-triton"
-    except RuntimeError:  # neither HOME nor an entry in the list of users
+    except RuntimeError:  # neither HOME nor an entry in /etc/passwd
         return _private_folder(Path(tempfile.gettempdir()) / f"ct2-triton-{os.getuid()}")
 
 
 def _private_folder(folder: Path) -> Path:
-    """Make a folder that only this user can write to: libraries are loaded from it."""
+    """Make a folder that only this user can write to, because libraries are loaded from it."""
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     is_private = status.st_uid == os.getuid() and not status.st_mode & 0o077
@@ -45,10 +45,10 @@ def _private_folder(folder: Path) -> Path:
 
 
 def linked_folder(parent: Path, links: dict[str, Path]) -> Path:
-    """Make a folder of links in a parent, or find it made; the keys are relative paths in it.
+    """Return a folder of links in a parent, made if necessary; the keys are relative paths in it.
 
-    Its name is a key of the identity of all files it points to; it is built aside and renamed, and
-    so is safe when two processes start at once.
+    Its name is a hash of the identities of the linked files. It is built under another name and
+    then renamed, so two processes can do this at the same time.
     """
     folder = parent / _key(links)
     if not folder.exists():
@@ -75,7 +75,7 @@ def _build(parent: Path, folder: Path, links: dict[str, Path]) -> None:
         temporary.chmod(0o755)
         temporary.rename(folder)
     except OSError:
-        # Another process may have been quicker: its folder has the same content.
+        # Another process made it first, with the same content.
         if not folder.is_dir():
             raise
     finally:

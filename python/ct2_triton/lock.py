@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of several processes: locks that end with their process, and files that are whole."""
+"""Files shared by processes: locks that end with their process, and atomic writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def exclusive(path: Path, refuse: Callable[[str], Exception]) -> Iterator[None]:
     """Hold a lock file while the block runs, and remove it afterwards.
 
-    Where another process holds it, what `refuse` makes of a text is raised.
+    If another process holds it, the error that `refuse` makes from a text is raised.
     """
     import filelock
 
@@ -37,7 +37,7 @@ def exclusive(path: Path, refuse: Callable[[str], Exception]) -> Iterator[None]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file that is whole or as it was, whatever ends this process or another writer."""
+    """Replace a file atomically, even if this process is killed or another one writes it."""
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with aside.open("wb") as file:

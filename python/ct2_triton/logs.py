@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands log: how much, in which form; what web servers tell of requests if asked.
+"""The logs of the commands: level and format, and the access log of web servers.
 
-The library logs under `ct2_triton` and sets nothing up, so that a program that uses it decides.
+The library logs under `ct2_triton` and configures nothing, so that the program decides.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ LEVELS = {
 _LIBRARY = "ct2_triton"
 _FORMATS = ("short", "full", "json")
 SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
-"""Folder in which the processes of a web server share their metrics: prometheus_client's name."""
+"""prometheus_client's variable for the folder of metrics that processes share."""
 ACCESS = "ct2_triton.access"
-"""Name of the logger of web servers' requests; a record's `fields` are members of its JSON."""
+"""Name of the access log's logger; the `fields` of a record become members of its JSON."""
 
 
 def add_log_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +46,7 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
             dest="log_level",
             action="store_const",
             const=level,
-            default=argparse.SUPPRESS,  # both have one variable
+            default=argparse.SUPPRESS,  # -v and -q share one variable
             help=f"{text} [${LOG_VARIABLE}={level}]",
         )
     chosen = parser.add_argument(
@@ -60,7 +60,7 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_access_log_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare `--access-log`, of commands that are web servers."""
+    """Declare `--access-log` for web servers."""
     parser.add_argument(
         "--access-log",
         action="store_true",
@@ -69,7 +69,7 @@ def add_access_log_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_metrics_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `--metrics-port` and `--metrics-host`, of commands that are web servers."""
+    """Declare `--metrics-port` and `--metrics-host` for web servers."""
     parser.add_argument(
         "--metrics-port",
         metavar="PORT",
@@ -87,9 +87,9 @@ def add_metrics_arguments(parser: argparse.ArgumentParser) -> None:
 def set_up(
     parser: argparse.ArgumentParser, args: argparse.Namespace, variables: Mapping[str, str]
 ) -> None:
-    """Send what the library logs to standard error, each line with the name of the command.
+    """Write the library's log to standard error, each line with the name of the command.
 
-    A wrong variable ends the process, as a wrong flag does.
+    An invalid variable ends the process, like an invalid flag.
     """
     name = args.log_level or variables.get(LOG_VARIABLE) or "info"
     if name.lower() not in LEVELS:
@@ -108,7 +108,7 @@ def set_up(
 
 
 class _Formatter(logging.Formatter):
-    """Write `command: text`, marked as a warning, or with the module of a detail."""
+    """Write `command: text`; warnings are marked, and details have their module."""
 
     def __init__(self, program: str) -> None:
         super().__init__()
@@ -120,13 +120,13 @@ class _Formatter(logging.Formatter):
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
     def time_of(self, record: logging.LogRecord) -> str:
-        """Return the time of a record in UTC, as RFC 3339 has it."""
+        """Return the time of a record in UTC, as in RFC 3339."""
         time = datetime.fromtimestamp(record.created, timezone.utc)
         return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class _FullFormatter(_Formatter):
-    """Write time and level as well."""
+    """Also write time and level."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = f"{self.time_of(record)} {record.levelname} {self._program}: {record.getMessage()}"
@@ -134,7 +134,7 @@ class _FullFormatter(_Formatter):
 
 
 class _JsonFormatter(_Formatter):
-    """Write an object a line."""
+    """Write one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         members = {

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HISTORY_NAME = "ct2_versions.json"
-"""Which versions were served since when; beside the model's own record."""
+"""File with the history of served versions, next to the model's own record."""
 
 FIRST = 1
-"""The version that ct2-prepare writes unless it is told another."""
+"""The version that ct2-prepare writes by default."""
 
 
 def versions_in(model: Path) -> tuple[int, ...]:
@@ -35,17 +35,17 @@ def versions_in(model: Path) -> tuple[int, ...]:
 
 
 def listed(versions: Sequence[int]) -> str:
-    """Name versions in a sentence."""
+    """List versions for a sentence."""
     return ", ".join(map(str, versions)) or "none"
 
 
 def has_own_record(model: Path, version: int) -> bool:
-    """Return whether a version was prepared for itself, with `ct2-prepare --as-version`."""
+    """Return whether a version has its own record, from `ct2-prepare --as-version`."""
     return (model / str(version) / MANIFEST_NAME).is_file()
 
 
 def record_of(model: Path, version: int) -> dict[str, Any]:
-    """Read the `ct2_model.json` of a version; empty where ct2-prepare did not write it."""
+    """Read the `ct2_model.json` of a version; empty if ct2-prepare did not write it."""
     if has_own_record(model, version):
         return read_json(model / str(version) / MANIFEST_NAME)
     if version == FIRST and (model / MANIFEST_NAME).is_file():
@@ -54,7 +54,7 @@ def record_of(model: Path, version: int) -> dict[str, Any]:
 
 
 def read_history(model: Path) -> list[dict[str, Any]]:
-    """Read what was promoted and rolled back, the oldest first.
+    """Read the history of promotions and rollbacks, oldest first.
 
     Each entry has `at` (UTC), `action`, and the versions served `before` and `after`.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one gateway does and for whom: requests are read, let in, counted and timed."""
+"""Admission of requests to a gateway: read, limit, count and time them."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
-_BYTES_A_CHARACTER = 12  # of JSON that is escaped: two surrogates, six characters each
+_BYTES_A_CHARACTER = 12  # in escaped JSON: two surrogates of six characters each
 _OTHER_BYTES = 65_536
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one gateway does, and for whom.
+    """The limits of one gateway.
 
     Attributes:
-        keys: Keys, one of which requests must carry; empty: no key is needed.
-        max_chars: Characters of a text, or of a file.
-        max_texts: Texts of a request.
-        max_alternatives: What `alternatives` may be.
-        max_requests: Requests that are translated at a time.
-        max_connections: Connections at a time.
-        idle_s: Seconds until the next request's header has come, from the start of a connection or
-            its last answer.
-        timeout_s: Seconds a request may take to come, and then to be translated.
-        allow_origins: Pages of which other origins may read answers; `*` for all.
-        hosts: Names that the server is called by in `Host`, beside its addresses and names that no
-            site can take; None: every name.
+        keys: Keys, one of which each request must have; empty: no key is needed.
+        max_chars: Most characters of a text, or of a file.
+        max_texts: Most texts of a request.
+        max_alternatives: Largest value of `alternatives`.
+        max_requests: Most requests that are translated at a time.
+        max_connections: Most connections at a time.
+        idle_s: Seconds within which the next request's header must arrive, from the start of a
+            connection or its last response.
+        timeout_s: Seconds within which a request must arrive, and again be translated.
+        allow_origins: Other origins whose pages may read responses; `*` for all.
+        hosts: Names of the server in `Host`, in addition to its addresses and names that no site
+            can take; None: every name.
         address: The gateway's address for visitors; None: that of the request.
     """
 
@@ -60,20 +60,20 @@ class Limits:
 
     @property
     def max_bytes(self) -> int:
-        """Bytes of a request's body."""
+        """Most bytes of a request's body."""
         return _BYTES_A_CHARACTER * self.max_chars + _OTHER_BYTES
 
 
 class Admission:
-    """Lets requests in, within limits."""
+    """Admits requests within limits."""
 
     def __init__(self, limits: Limits) -> None:
-        """Start with no request."""
+        """Start with no requests."""
         self.limits = limits
         self._busy = 0
 
     async def fields(self, request: web.Request) -> Fields:
-        """Read a request's fields, and let it in."""
+        """Read a request's fields and check its key."""
         fields = await read_fields(request, self.limits.timeout_s)
         keys = self.limits.keys
         if not keys:
@@ -87,7 +87,7 @@ class Admission:
         return fields
 
     def check_texts(self, texts: Sequence[str]) -> None:
-        """Refuse too many texts, or one that is too long; the body's limit is that of all."""
+        """Refuse too many texts, or one that is too long; the body limits all together."""
         _check_size(len(texts), self.limits.max_texts)
         _check_size(max(map(len, texts)), self.limits.max_chars)
 
@@ -96,7 +96,7 @@ class Admission:
         _check_size(sum(map(len, texts)), self.limits.max_chars)
 
     async def in_time(self, work: Awaitable[Result]) -> Result:
-        """Wait for translations, all of them together as long as allowed."""
+        """Wait for the translations of a request, within the time limit."""
         limit = self.limits.timeout_s
         try:
             return await in_time(work, limit)
@@ -105,7 +105,7 @@ class Admission:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Count a request while it is translated."""
+        """Count a request while it is translated; refuse it at the limit."""
         if self._busy >= self.limits.max_requests:
             raise Refusal(
                 429, f"Slowdown: {self._busy} requests are being translated, which is the limit"

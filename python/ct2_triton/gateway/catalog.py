@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The languages of one or several models, by the codes that LibreTranslate's clients use.
 
-A language is called by its BCP 47 tag of two letters (`de`), Chinese by its script (`zh-Hans`), and
-one without two letters by its shortest tag (`ckb`, `ace-Arab`). All come from the table of aliases
-that `ct2-prepare` writes; requests may use any other alias of a language as well.
+The code of a language is its two-letter BCP 47 tag (`de`), for Chinese the tag with the script
+(`zh-Hans`), else its shortest tag (`ckb`, `ace-Arab`). The tags are among the aliases that
+`ct2-prepare` writes; requests may also use any other alias.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepared_model import Language
 
-_LONGEST_NAME = 35  # characters: RFC 5646 has no longer tag; the nearest of a longer one is work
+_LONGEST_NAME = 35  # characters, as in RFC 5646; searching names like a longer one is slow
 
 
 @dataclass(frozen=True)
 class Route:
-    """How a text gets from a language to another.
+    """A model that translates from one language into another.
 
     Attributes:
         model: Name of the model.
-        source: Its code of the text's language; None where it has one source language only.
-        target: Its code of the wanted language; None where it has one target language only.
+        source: Its code of the source language; None if it has only one.
+        target: Its code of the target language; None if it has only one.
     """
 
     model: str
@@ -46,8 +46,8 @@ class _Side:
 
     Attributes:
         language: The language.
-        code: What LibreTranslate's clients call it.
-        asked: The code sent to the model; None if it has no choice.
+        code: Its code for LibreTranslate's clients.
+        asked: The code sent to the model; None if the model has only one.
     """
 
     language: Language
@@ -68,7 +68,7 @@ class Spoken:
     """A language of the gateway."""
 
     def __init__(self, language: Language) -> None:
-        """Describe it by what LibreTranslate's clients call it, and by its name in English."""
+        """Start with a language's code for LibreTranslate's clients and its English name."""
         self.code = language.tag
         in_english = (name for name in language.aliases if name[:1].isupper())
         self.name = language.name or next(in_english, self.code)
@@ -76,7 +76,7 @@ class Spoken:
 
     @cached_property
     def routes(self) -> Mapping[str, Route]:
-        """How its texts get to other languages, by their codes; of two models, by the first."""
+        """The first model for each other language, by the language's code."""
         found: dict[str, Route] = {}
         for model, source in self._starts:
             for target in model.targets:
@@ -92,19 +92,19 @@ class Spoken:
 
     @cached_property
     def targets(self) -> list[str]:
-        """Codes of the languages its texts can be had in; its own is one of them."""
+        """Codes of the languages it can be translated into, and its own."""
         return sorted({self.code, *self.routes})
 
     def start(self, model: _Model, source: _Side) -> None:
-        """Add a model that translates it."""
+        """Add a model that translates from it."""
         self._starts.append((model, source))
 
 
 class Catalog:
-    """What can be translated into what; the first model that can is the one that does."""
+    """The translation directions of all models; the first model that has a direction is used."""
 
     def __init__(self, models: Mapping[str, TokenRules]) -> None:
-        """Put the languages of all models together."""
+        """Merge the languages of all models."""
         self._models = dict(models)
         self.languages: dict[str, Spoken] = {}
         for name, rules in models.items():
@@ -126,7 +126,7 @@ class Catalog:
         return sorted(code for code, spoken in self.languages.items() if spoken.is_source)
 
     def find(self, name: str) -> Spoken | None:
-        """Find a language by code or alias, in any case; None where no model has it."""
+        """Find a language by code or alias, ignoring case; None if no model has it."""
         if name in self.languages:
             return self.languages[name]
         if len(name) > _LONGEST_NAME:
@@ -158,7 +158,7 @@ def read_catalog(
 ) -> Catalog:
     """Read the languages of models from what `ct2-prepare` wrote.
 
-    A tokenizer folder is that of the one model, instead of those in the repository.
+    `tokenizer` is the tokenizer folder of a single model, used instead of the repository.
     """
     if tokenizer is not None and len(models) > 1:
         raise ClientError(f"--tokenizer is of one model, and {len(models)} are named")
@@ -169,7 +169,7 @@ def read_catalog(
 
 
 def _sides(rules: TokenRules, side: Literal["source", "target"]) -> list[_Side]:
-    """Return a model's sources or targets; it is asked for one where it has several."""
+    """Return a model's sources or targets; requests name one if there are several."""
     found = [language for language in rules.languages if getattr(language, side)]
     is_asked = getattr(rules, f"{side}_required") or len(found) > 1
     return [_Side(one, one.tag, one.code if is_asked else None) for one in found]

@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_names(parser: argparse.ArgumentParser) -> None:
-    """By which names the gateway is reached."""
+    """Declare the names of the gateway."""
     add = parser.add_argument
     add(
         "--public-address",
@@ -143,7 +143,7 @@ def _glossary(text: str) -> tuple[str, Path]:
 
 
 def _read_glossaries(args: argparse.Namespace) -> dict[str, Terms]:
-    """Read the glossaries; the files of one name are one."""
+    """Read the glossaries; files with the same name are merged."""
     files: dict[str, list[Path]] = {}
     for name, path in args.glossaries:
         files.setdefault(name, []).append(path)
@@ -187,7 +187,7 @@ def run(args: argparse.Namespace) -> int:
 
     with own_folder() as folder:
         if args.processes > 1 and args.metrics_port is not None:
-            os.environ[SHARED_METRICS] = str(folder)  # prometheus_client reads it at its import
+            os.environ[SHARED_METRICS] = str(folder)  # prometheus_client reads it when imported
         files = None if args.disable_files_translation else folder
         serve = partial(_serve, args, files)
         serve_in(args.processes, args.host, args.port, serve, ready)
@@ -195,7 +195,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> None:
-    """Serve at a place until its end."""
+    """Serve at a place until it ends."""
     from ct2_triton.gateway.server import Gateway
     from ct2_triton.web import listen
     from ct2_triton.web_metrics import WebMetrics
@@ -256,6 +256,6 @@ def _limits(args: argparse.Namespace) -> Limits:
 
 
 def _hosts(host: str, allowed: Sequence[str]) -> Sequence[str] | None:
-    """Return the names that requests may call the gateway by; None for any."""
+    """Return the allowed names of the gateway in requests; None for any."""
     is_any = _ANY_HOST in allowed or not (allowed or is_loopback(host))
     return None if is_any else [host, *allowed]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which language a text is, among the languages of the models, without a network.
+"""Detect the language of a text among the languages of the models, without a network.
 
-A text is judged among all languages that the models know; a translation is then made from the
-likeliest of those that they translate from, with the confidence that it has among all.
+A text is compared with all languages that the models know. A translation uses the most probable
+language that they translate from, with its confidence among all.
 
-py3langid judges the letters. Those of a few words say little, so that the words' frequency in each
-language is multiplied in: the word lists of wordfreq.
+py3langid estimates probabilities from characters. For a few words these are unreliable, so they
+are multiplied with the frequency of the words in each language, from wordfreq's word lists.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from ct2_triton.gateway.catalog import Catalog
 
-_MOST_CHARACTERS = 2000  # more of a text does not change the answer, only the time
-_SHORT = 40  # a text of fewer characters is judged with the others of its request
+_MOST_CHARACTERS = 2000  # more characters do not change the result, only the time
+_SHORT = 40  # characters; a shorter text is detected together with the others of its request
 _LEAST_PERCENT = 1.0
-_LEAST_SHARE = 1e-10  # of letters: words can still speak for the language
-_LETTERS = 0.5  # weight of the letters; they are not independent of each other, nor of the words
-_FEW = 100  # characters whose words are looked up: in a longer text the letters suffice
-_UNLISTED = 2.0  # by how much the words of a language without a list count less than the best one's
+_LEAST_SHARE = 1e-10  # of py3langid, so that words can still decide for the language
+_LETTERS = 0.5  # weight of py3langid's logarithms, which depend on each other and on the words
+_FEW = 100  # characters; the words of a longer text are not looked up
+_UNLISTED = 2.0  # how much less the words count for a language without a list than for the best one
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Detection:
 
     Attributes:
         language: The language's code in the gateway.
-        confidence: 0 (not known) to 100.
+        confidence: 0 (unknown) to 100.
     """
 
     language: str
@@ -45,13 +45,13 @@ class Detection:
 
 
 class Detector:
-    """Detects which of the given languages a text has."""
+    """Detects the language of a text among given languages."""
 
     def __init__(self, languages: Sequence[str], find: Callable[[str], str | None]) -> None:
         """Load py3langid's model, once.
 
-        Where nothing can be said of a text, the answer is English or else the first of the
-        languages. `find` gives the gateway's code of a language that py3langid names.
+        If a text has no evidence, the answer is English or else the first language. `find` returns
+        the gateway's code for py3langid's name of a language.
         """
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
@@ -76,7 +76,7 @@ class Detector:
         return candidates[:1] + [one for one in candidates[1:] if one.confidence >= _LEAST_PERCENT]
 
     def _ranked(self, text: str) -> list[Detection]:
-        """All languages, best first; none where the text has no letters."""
+        """Return all languages, best first; none if the text has no letters."""
         if not self._codes or not any(map(str.isalpha, text)):
             return []
         shares: dict[str, float] = {}
@@ -87,7 +87,7 @@ class Detector:
         return [Detection(code, round(min(share, 100.0), 1)) for code, share in ranked]
 
     def _shares(self, text: str) -> Iterable[tuple[str, float]]:
-        """Return the probability of each language, by py3langid's names."""
+        """Return each language, by py3langid's name, with its probability."""
         import numpy as np
 
         names = self._identifier.nb_classes
@@ -101,9 +101,9 @@ class Detector:
         return zip(names, map(float, shares / shares.sum()), strict=True)
 
     def source_of(self, text: str, sources: Sequence[str]) -> Detection:
-        """Detect from which of some languages a text is to be translated.
+        """Detect which of the source languages a text has.
 
-        The confidence is low where the text is in another language, and 0 where nothing speaks for
+        The confidence is low if the text is in another language, and 0 if there is no evidence for
         any of them.
         """
         for candidate in self._ranked(text):
@@ -112,7 +112,7 @@ class Detector:
         return Detection("en" if "en" in sources else sources[0], 0.0)
 
     def sources_of(self, texts: Sequence[str], sources: Sequence[str]) -> list[Detection]:
-        """Detect the source of each text; short ones are judged by all texts together."""
+        """Detect the source of each text; for short ones from all texts together."""
         together = self.source_of("\n".join(texts), sources)
         return [
             self.source_of(text, sources) if len(text) >= _SHORT else together for text in texts
@@ -120,7 +120,7 @@ class Detector:
 
 
 def detector_of(catalog: Catalog) -> Detector:
-    """Return a detector among all languages that the models translate from or into."""
+    """Return a detector of all languages that the models translate from or into."""
 
     def code(name: str) -> str | None:
         found = catalog.find(name)
@@ -130,20 +130,20 @@ def detector_of(catalog: Catalog) -> Detector:
 
 
 _UNSEEN = 1e-7  # frequency of a word that is not in a list; the lists go down to 1e-6
-# Scripts without spaces between words; their letters alone tell the language.
+# Scripts without spaces between words; their characters alone determine the language.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )
 
 
 class WordLists:
-    """The lists of several languages, as one table that is sorted by the words' hashes.
+    """The word lists of several languages, as one table sorted by the words' hashes.
 
-    It takes an eighth of the memory of the dictionaries that wordfreq has.
+    It takes an eighth of the memory of wordfreq's dictionaries.
     """
 
     def __init__(self, languages: Sequence[str]) -> None:
-        """Read the lists of ISO 639 codes; languages without a list may be among them."""
+        """Read the lists of languages by ISO 639 code; some may have no list."""
         import langcodes
         import numpy as np
         from wordfreq import available_languages, get_frequency_dict, get_frequency_list
@@ -161,10 +161,10 @@ class WordLists:
         self._hashes, self._columns, self._gains = hashes[order], columns[order], gains[order]
 
     def evidence(self, text: str) -> npt.NDArray[np.float64] | None:
-        """Sum up what the words of a text say; None where no word is in any list.
+        """Return the evidence of the words of a text; None if no word is in any list.
 
-        For each language it is the logarithm of its words' frequency there, above that of unseen
-        words; 0 where the language has no list.
+        For each language it is the sum of the logarithms of the words' frequencies, relative to an
+        unseen word; 0 if the language has no list.
         """
         import numpy as np
 

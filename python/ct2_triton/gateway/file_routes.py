@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /translate_file and GET /download_file: files in, addresses of translated files out."""
+"""The routes POST /translate_file and GET /download_file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LINES = "application/x-ndjson"
 _PATH = "/download_file/{name}"
 _TEXTS_A_STEP = 64
 _LOG = logging.getLogger(__name__)
-# No browser shows a file, of whatever name, as a page of the gateway, and no cache keeps it.
+# Browsers do not show a file as a page of the gateway, and caches do not keep it.
 _PLAIN = {
     "Cache-Control": "private, no-store",
     "Content-Type": "text/plain; charset=utf-8",
@@ -39,12 +39,12 @@ _PLAIN = {
 
 
 class FileRoutes:
-    """Translates files, and gives them out."""
+    """Translates files, and serves the translated files."""
 
     def __init__(
         self, translator: Translator, admission: Admission, refusals: Refusals, shelf: Shelf
     ) -> None:
-        """Remember what translates, lets requests in and refuses them, and where files wait."""
+        """Keep the parts of the gateway that the routes use."""
         self._translator = translator
         self._admission = admission
         self._refusals = refusals
@@ -73,7 +73,7 @@ class FileRoutes:
         return web.json_response(last)
 
     def _with_source(self, wanted: Wanted) -> Wanted:
-        """Detect the language of the whole file, where it is not named."""
+        """Detect the language of the whole file if it is not named."""
         if wanted.source != AUTO:
             return wanted
         sources = self._translator.catalog.sources
@@ -83,7 +83,7 @@ class FileRoutes:
     async def _steps(
         self, request: web.Request, file: TextFile, wanted: Wanted
     ) -> AsyncIterator[dict[str, Any]]:
-        """Translate some texts at a time; say how many are done, at last where the file is."""
+        """Translate some texts at a time; yield progress, and at the end the file's address."""
         texts: list[str] = []
         for start in range(0, len(wanted.texts), _TEXTS_A_STEP):
             some = replace(wanted, texts=wanted.texts[start : start + _TEXTS_A_STEP])
@@ -109,9 +109,9 @@ class FileRoutes:
     async def _send_lines(
         self, request: web.Request, steps: AsyncIterator[dict[str, Any]]
     ) -> web.StreamResponse:
-        """Send each step as a line of JSON; an error is the last one."""
+        """Send each step as a line of JSON; an error ends the response."""
         response = web.StreamResponse(headers={"Content-Type": LINES})
-        with suppress(ConnectionResetError):  # the client has gone
+        with suppress(ConnectionResetError):  # the client has disconnected
             await response.prepare(request)
             async for step in self._with_error(steps):
                 await response.write(f"{write_json(step)}\n".encode())

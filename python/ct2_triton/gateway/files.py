@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole files: their texts are translated, all else stays; the results wait to be fetched."""
+"""Files to translate, of which only the texts change, and the store of translated files."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 HTML = (".html", ".htm")
 SUFFIXES = (".txt", *HTML, *SUBTITLES)
-"""The files that are translated, by the ends of their names."""
+"""Suffixes of the files that can be translated."""
 _KEPT_S = 1800.0
-_MOST_BYTES = 1 << 28  # of all files that wait; beyond it the oldest go
+_MOST_BYTES = 1 << 28  # of all stored files; beyond it the oldest are removed
 _NAME = re.compile(r"[0-9a-f]{32}\.[^/\\]+")
 _LONGEST_NAME = 255  # bytes, on most systems
 _LONGEST_STEM = 150  # bytes
@@ -44,13 +44,13 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TextFile:
-    """The texts of a file, and how translations are put in their places.
+    """The texts of a file, and how to replace them.
 
     Attributes:
         name: The file's name.
         texts: The texts.
-        format: What a text is: `text` or `html`.
-        compose: Gives the file with other texts.
+        format: Format of the texts: `text` or `html`.
+        compose: Returns the file with other texts.
     """
 
     name: str
@@ -59,7 +59,7 @@ class TextFile:
     compose: Compose
 
     def name_in(self, language: str) -> str:
-        """Return the name of its translation, as LibreTranslate does."""
+        """Return the name of its translation, like LibreTranslate's."""
         path = Path(self.name)
         stem = _UNSAFE.sub("_", unicodedata.normalize("NFC", path.stem))
         stem = stem.encode()[:_LONGEST_STEM].decode(errors="ignore")
@@ -94,7 +94,7 @@ def read_file(name: str, content: bytes) -> TextFile:
 
 
 def _check_cues(name: str, suffix: str, content: bytes) -> None:
-    """Refuse a subtitle that is too long; the lines that begin one are those of pysubs2."""
+    """Refuse a subtitle that is too long; a subtitle starts where pysubs2 starts one."""
     from pysubs2.formats import get_format_class
 
     times = getattr(get_format_class(suffix[1:]), "TIMESTAMP")  # noqa: B009 - unknown to mypy
@@ -136,20 +136,20 @@ def _read_subtitles(name: str, suffix: str, content: bytes) -> TextFile:
 
 
 class Shelf:
-    """A folder of translated files that wait to be fetched; processes share it."""
+    """A folder of translated files to download, shared by the processes."""
 
     def __init__(self, folder: Path) -> None:
-        """Remember the folder."""
+        """Keep the folder."""
         self._folder = folder
 
     async def put(self, name: str, text: str) -> str:
-        """Keep a file, and give the name by which it is fetched; old ones go."""
+        """Store a file, remove old ones, and return the name for the download."""
         kept = f"{uuid.uuid4().hex}.{name}"
         await asyncio.to_thread(self._put, kept, text)
         return kept
 
     def find(self, kept: str) -> tuple[Path, str] | None:
-        """Find a file that has not expired: its path, and its own name."""
+        """Find a file that has not expired: its path, and its original name."""
         path = self._folder / kept
         is_name = len(kept.encode(errors="replace")) <= _LONGEST_NAME and _NAME.fullmatch(kept)
         if not is_name or not path.is_file():
@@ -174,7 +174,7 @@ class Shelf:
             raise Refusal(500, "The file cannot be kept; the gateway's log says why") from error
 
     def _make_room(self, size: int) -> None:
-        """Remove what is old, and the oldest of what is too much with a file of this size."""
+        """Remove expired files, and the oldest ones until a file of this size fits."""
         for path, found in sorted(self._files(), key=lambda one: -one[1].st_mtime):
             size += found.st_size
             if _is_old(found) or size > _MOST_BYTES:

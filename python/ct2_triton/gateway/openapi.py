@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API in the words of OpenAPI 3.1, with this gateway's languages and limits."""
+"""The OpenAPI 3.1 document of the API, with this gateway's languages and limits."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _detect() -> dict[str, Any]:
 
 
 def _files(glossary: dict[str, Any]) -> dict[str, Any]:
-    """Return the routes of files."""
+    """Return the routes for files."""
     fields = {
         "file": {"type": "string", "format": "binary", "description": " ".join(SUFFIXES)},
         "source": _STRING | {"description": "Its language, or auto"},

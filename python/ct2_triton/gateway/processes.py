@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One server in several processes that share a port.
 
-Each child listens by itself, and the system shares new connections out (SO_REUSEPORT). A pipe that
-the parent holds open ends all children with it, however it ends. A child that ends by itself is
-replaced.
+Each child listens by itself, and the system distributes new connections (SO_REUSEPORT). The parent
+holds a pipe open; when it ends in any way, the pipe closes and all children end. A child that ends
+by itself is replaced.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ _SIGNALS: dict[signal.Signals, Any] = {  # and their default actions
 }
 _LOG = logging.getLogger(__name__)
 _INTERRUPTED = 130
-_RESTARTS = 5  # of processes, within a minute; beyond it the others go on without
+_RESTARTS = 5  # of processes per minute; beyond it an ended process is not replaced
 _NOT_REPLACED = f"{_RESTARTS} were replaced within a minute, so it is not replaced now"
-_ALLOCATIONS = 20_000  # objects between two collections; Python's own number is 700
+_ALLOCATIONS = 20_000  # objects between two collections; Python's default is 700
 
 
 class Place:
-    """Where a process listens, whom it tells, and when it ends."""
+    """Where a process listens, how it reports readiness, and when it ends."""
 
     def __init__(
         self, host: str, port: int, ready: Callable[[int], None], end: int | None = None
     ) -> None:
-        """Remember where to listen; `ready` is called with the port when requests are answered.
+        """Keep the address; `ready` is called with the port when requests are answered.
 
-        The end of the pipe `end` ends the process; None where it has no parent of ours.
+        The process ends when the pipe `end` closes; None if the process is not a child.
         """
         self.host = host
         self.port = port
@@ -57,11 +57,11 @@ class Place:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes listen there, too."""
+        """Whether other processes also listen there."""
         return self._end is not None
 
     async def ended(self) -> None:
-        """Wait for an interrupt, for SIGTERM, or for the parent's end."""
+        """Wait for an interrupt, SIGTERM or the end of the parent."""
         from ct2_triton.web import stopped
 
         waiting = [asyncio.ensure_future(stopped())]
@@ -73,9 +73,10 @@ class Place:
 
 
 def spare_collector() -> None:
-    """Make garbage collections rare, and leave out what is loaded by now.
+    """Make garbage collections rare, and exclude objects that exist now.
 
-    Requests leave next to no cycles. Without this, an eighth of a gateway's time is collections.
+    Requests create almost no reference cycles. Without this, collections take an eighth of a
+    gateway's time.
     """
     gc.collect()
     gc.freeze()
@@ -88,14 +89,14 @@ def serve_in(
     """Serve in one process or several, until all have ended.
 
     Args:
-        processes: How many.
-        host: Address to listen at.
-        port: Port to listen at; 0 for any.
+        processes: Number of processes.
+        host: Address to listen on.
+        port: Port to listen on; 0 for any.
         serve: Serves at a place, in one process.
-        ready: Is called with the port, when all of them answer.
+        ready: Called with the port when all processes answer.
 
     Raises:
-        ClientError: The port cannot be had, or a process has failed; it has said why.
+        ClientError: The port is not available, or a process has failed and logged the reason.
     """
     if processes == 1:
         _run(serve, Place(host, port, ready))
@@ -109,15 +110,15 @@ def serve_in(
 def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
     end, hold = os.pipe()
     held = [hold]
-    asked: list[object] = []  # the signals that came
+    asked: list[object] = []  # the received signals
 
     def stop(*came: object) -> None:
         asked.extend(came)
-        with suppress(IndexError):  # it is closed; a signal may come here at any time
+        with suppress(IndexError):  # the pipe is already closed; a signal can arrive at any time
             os.close(held.pop())
 
     def run_child(tell: int) -> int:
-        stop()  # it holds no end of its own
+        stop()  # the child must not hold the parent's end
         return _run_child(serve, Place(place.host, place.port, partial(_tell, tell), end))
 
     for number in _SIGNALS:
@@ -129,7 +130,7 @@ def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
         place.ready(place.port)
         workers.keep(processes, lambda: bool(asked))
     else:
-        workers.terminate()  # one that is not ready yet does not read the pipe
+        workers.terminate()  # a child that is not ready yet does not read the pipe
     stop()
     workers.wait()
     if not asked:
@@ -137,13 +138,13 @@ def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
 
 
 class _Workers:
-    """Child processes, by the pipes on which they tell that they are ready.
+    """Child processes, by the pipes on which they report that they are ready.
 
-    A child alone holds the other end of its pipe: the end of the pipe is the child's.
+    Only the child holds the other end of its pipe, so the pipe closes when the child ends.
     """
 
     def __init__(self, run_child: Callable[[int], int]) -> None:
-        """Start none; `run_child` runs in the child with its end of the pipe."""
+        """Start without children; `run_child` runs in a child with its end of the pipe."""
         self._run_child = run_child
         self._children: dict[int, int] = {}
 
@@ -158,7 +159,7 @@ class _Workers:
             self._children[told] = child
 
     def all_ready(self) -> bool:
-        """Wait until each child has told; False as soon as one has ended before."""
+        """Wait until every child is ready; return False as soon as one has ended."""
         waiting = set(self._children)
         while waiting:
             for pipe in select.select(waiting, [], [])[0]:
@@ -168,7 +169,7 @@ class _Workers:
         return True
 
     def keep(self, processes: int, is_asked: Callable[[], bool]) -> None:
-        """Replace children that end, until all are to end or none is left."""
+        """Replace children that end, until the server is asked to end or none is left."""
         limit = RestartLimit(_RESTARTS)
         while not is_asked():
             missing = len(self._children) < processes
@@ -196,7 +197,7 @@ class _Workers:
             self._reap(pipe)
 
     def _reap(self, pipe: int) -> tuple[int, int]:
-        """Wait for the end of a child, and give its id and exit code."""
+        """Wait for the end of a child; return its ID and exit code."""
         child = self._children.pop(pipe)
         os.close(pipe)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -215,7 +216,7 @@ def _ended_how(code: int) -> str:
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Hold signals back while children begin: one that comes meets the handlers that are meant."""
+    """Block signals while children start, so that they arrive when the handlers are set."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
@@ -224,7 +225,7 @@ def _signals_held() -> Iterator[None]:
 
 
 def _run(serve: Serve, place: Place) -> None:
-    """Run in an event loop; that of uvloop, where it is there, takes less time."""
+    """Run in an event loop, with uvloop if it is installed, which takes less CPU time."""
     try:
         import uvloop
     except ImportError:
@@ -234,7 +235,7 @@ def _run(serve: Serve, place: Place) -> None:
 
 
 def _run_child(serve: Serve, place: Place) -> int:
-    """Serve, and give the exit code."""
+    """Serve, and return the exit code."""
     try:
         for number, handler in _SIGNALS.items():  # not the parent's
             signal.signal(number, handler)
@@ -245,7 +246,7 @@ def _run_child(serve: Serve, place: Place) -> int:
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BaseException:  # the parent's `with` blocks are not the child's to end
+    except BaseException:  # the child must not leave the parent's `with` blocks
         traceback.print_exc()
         return 1
     return 0
@@ -267,7 +268,7 @@ async def _end_of(pipe: int) -> None:
 
 @contextmanager
 def _reserved(host: str, port: int) -> Iterator[int]:
-    """Hold a port that several may listen at, without listening."""
+    """Reserve a port that several processes can listen on, without listening."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM

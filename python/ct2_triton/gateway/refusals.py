@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the gateway answers instead of a translation: a status and a text."""
+"""The gateway's error responses: a status and a text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _LOG_EVERY_S = 60.0
 _GONE = "the translation server does not answer at the moment; try again later"
 _BUSY = "the translation server has too much to do at the moment; try again later"
 _FAILED = "the translation server has failed; the operator's log says why"
-# What each failure of the Triton server is to the client: a status, and a text in place of the
-# failure's own, which is for the operator.
+# Status and text for each failure of the Triton server; the failure's own text is for the
+# operator.
 _ANSWERS = (
     (errors.DeadlineExceededError, 504, None),
     (errors.RequestRejectedError, 400, None),
@@ -30,32 +30,32 @@ _ANSWERS = (
 
 
 class Refusal(errors.Ct2TritonError):
-    """A request that is not answered: its status says whose part it is, its text what to do."""
+    """A refused request: its status says who can act, its text what to do."""
 
     def __init__(self, status: int, text: str) -> None:
-        """Remember both."""
+        """Keep the status and the text."""
         super().__init__(text)
         self.status = status
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of the answer: when to come again, where that may help."""
+        """Headers of the response: Retry-After if it may help."""
         from ct2_triton.web_connections import RETRY_AFTER_S  # needs the extra
 
         return {"Retry-After": str(RETRY_AFTER_S)} if self.status in {429, 503} else {}
 
 
 class Refusals:
-    """Says what failures are in HTTP: a sentence for the client, a log line for the operator."""
+    """Maps failures to HTTP: a sentence for the client, a log line for the operator."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start without failures."""
         self._since = 0.0
         self._logged = 0.0
         self._count = 0
 
     def of(self, error: errors.Ct2TritonError) -> Refusal:
-        """Return what a failure of the client or of the Triton server is."""
+        """Return the response to a failure of the client or of the Triton server."""
         if isinstance(error, Refusal):
             return error
         status, text = next((s, text) for kind, s, text in _ANSWERS if isinstance(error, kind))
@@ -64,7 +64,7 @@ class Refusals:
         return Refusal(status, f"Cannot translate text: {text or error}")
 
     def end(self) -> None:
-        """Note that the Triton server has answered."""
+        """Record that the Triton server has answered."""
         if self._count:
             lasted_s = time.monotonic() - self._since
             _LOG.warning(
@@ -73,7 +73,7 @@ class Refusals:
             self._count = 0
 
     def _log(self, error: errors.Ct2TritonError) -> None:
-        """Log the first failure since an answer, and then one in a minute."""
+        """Log the first failure after an answer, and then one per minute."""
         now = time.monotonic()
         if not self._count:
             self._since = now

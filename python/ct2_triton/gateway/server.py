@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The web server: LibreTranslate's routes, and pages of its own.
+"""The web server: LibreTranslate's routes, and the gateway's own pages.
 
 POST /translate, /detect            texts in, translations or languages out
-GET  /languages, /frontend/settings what there is
+GET  /languages, /frontend/settings languages and settings
 GET  /health                        whether the Triton server answers
 POST /translate_file                a file in, the address of its translation out
 POST /suggest                       refused: this gateway takes no suggestions
-GET  /spec, /docs                   the API as OpenAPI has it; the same to read
+GET  /spec, /docs                   the API as OpenAPI, and as a page
 GET  /                              a page to translate with
 """
 
@@ -50,7 +50,7 @@ _PAGES = {
 }
 _LOG = logging.getLogger(__name__)
 _HEALTH_S = 2.0
-# Letters of all languages as they are, as LibreTranslate writes them.
+# Characters are not escaped, as in LibreTranslate.
 _json = partial(web.json_response, dumps=write_json)
 
 
@@ -58,7 +58,7 @@ class Gateway:
     """LibreTranslate's API, answered by a translator."""
 
     def __init__(self, translator: Translator, limits: Limits, files: Path | None = None) -> None:
-        """Prepare the server; without a folder for them, files are not translated."""
+        """Prepare the server; without the folder `files`, files are not translated."""
         self._limits = limits
         self._admission = Admission(limits)
         self._refusals = Refusals()
@@ -68,7 +68,7 @@ class Gateway:
         self._health: asyncio.Task[tuple[float, Refusal | None]] | None = None
 
     def runner(self, shutdown_s: float, metrics: WebMetrics | None = None) -> BoundedRunner:
-        """Make the runner. It ends a request when the client has gone."""
+        """Make the runner. It ends a request when the client disconnects."""
         return BoundedRunner(
             self._application(),
             self._limits.max_connections,
@@ -120,7 +120,7 @@ class Gateway:
 
     @web.middleware
     async def _check_host(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse names that a site may have given to this machine's address (DNS rebinding)."""
+        """Refuse host names that a site may have assigned to this machine (DNS rebinding)."""
         host = request.headers.get("Host", "")
         if self._hosts is not None and host and not self._hosts.has(host):
             said = f"Host is {host[:80]!r}, which is not a name of this server"
@@ -183,17 +183,17 @@ class Gateway:
         )
 
     async def _get_health(self, _: web.Request) -> web.Response:
-        """Ask the Triton server, once in a second at most; all who wait share the answer."""
+        """Ask the Triton server, at most once per second; waiting requests share the answer."""
         known = self._health
         if known is None or (known.done() and time.monotonic() - known.result()[0] >= 1.0):
             self._health = known = asyncio.create_task(self._ask_health())
-        refusal = (await asyncio.shield(known))[1]  # who goes away does not end it for the others
+        refusal = (await asyncio.shield(known))[1]  # a disconnect must not cancel it
         if refusal is not None:
             raise Refusal(refusal.status, str(refusal))
         return _json({"status": "ok"})
 
     async def _ask_health(self) -> tuple[float, Refusal | None]:
-        """Ask; give the time of the answer, and what is wrong."""
+        """Ask the Triton server; return the time of the answer, and the refusal if it fails."""
         try:
             for client in self._translator.clients.values():
                 await client.wait_until_ready(_HEALTH_S)
@@ -217,7 +217,7 @@ class Gateway:
 
 
 def _translated(wanted: Wanted, answers: Sequence[Answer], *, is_list: bool) -> dict[str, Any]:
-    """Write an answer: lists for a request with a list."""
+    """Build the response: lists for a request with a list."""
     members: dict[str, list[Any]] = {"translatedText": [one.text for one in answers]}
     if wanted.source == AUTO:
         detected = [one.detected for one in answers]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a request asks for to translations, through the asynchronous client."""
+"""Translate the texts of a request with the asynchronous client."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _MOST_AT_A_TIME = 64  # texts of one request
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a request asks for.
+    """The fields of a translation request.
 
     Attributes:
         texts: The texts.
-        source: Language of the texts, by the name that the request has for it, or `auto`.
-        target: Language that they are wanted in.
-        format: `text`, `html`, or what else there is.
-        alternatives: How many further translations of each text.
-        glossary: Name of the glossary to follow; "" for none.
-        quality: Whether each translation is judged.
+        source: Source language as the request names it, or `auto`.
+        target: Target language.
+        format: `text`, `html`, or another key of `FORMATS`.
+        alternatives: Number of further translations of each text.
+        glossary: Name of the glossary to use; "" for none.
+        quality: Whether the server judges each translation.
     """
 
     texts: Sequence[str]
@@ -49,7 +49,7 @@ class Wanted:
 
     @property
     def read_texts(self) -> Sequence[str]:
-        """The texts as people read them: without tags."""
+        """The texts without tags."""
         return [text_of(text) for text in self.texts] if self.format == "html" else self.texts
 
 
@@ -59,8 +59,8 @@ class Answer:
 
     Attributes:
         text: The translation.
-        alternatives: Further ones, best first.
-        detected: Its language, if the request asked for it.
+        alternatives: Further translations, best first.
+        detected: The text's language, if the request asked for it.
         verdict: The server's verdict, if the request asked for it.
     """
 
@@ -71,7 +71,7 @@ class Answer:
 
 
 class Format(Protocol):
-    """How texts of a format are translated: the place for formats beside plain text."""
+    """A function that translates texts of a format."""
 
     async def __call__(
         self, client: TranslationClient, text: str, route: Route, alternatives: int
@@ -79,23 +79,23 @@ class Format(Protocol):
         """Translate a text.
 
         Args:
-            client: Of the model.
+            client: Client of the model.
             text: The text, in this format.
-            route: The model's names of both languages.
-            alternatives: How many further translations are wanted.
+            route: The model's codes of both languages.
+            alternatives: Number of further translations wanted.
 
         Returns:
-            The translation in the same format, and as many further ones as there are, best first.
+            The translations in the same format, best first; there may be fewer than wanted.
 
         Raises:
-            ClientError: It cannot be had.
+            ClientError: The translation fails.
         """
 
 
 async def translate_plain(
     client: TranslationClient, text: str, route: Route, alternatives: int
 ) -> Sequence[str]:
-    """Translate plain text; it is a `Format`."""
+    """Translate plain text; a `Format`."""
     found = await client.translate(
         text, source=route.source, targets=route.target, **_several(alternatives)
     )
@@ -108,7 +108,7 @@ async def translate_markup(
     route: Route,
     alternatives: int,
 ) -> Sequence[str]:
-    """Translate HTML; it is a `Format`. Its alternatives have those of each sentence."""
+    """Translate HTML; a `Format`. Its alternatives combine those of each sentence."""
     languages = {"source": route.source, "target": route.target}
     return await translate_html_ranks(
         client, text, ranks=alternatives + 1, **languages, **_several(alternatives)
@@ -124,11 +124,11 @@ def _several(alternatives: int) -> dict[str, Any]:
 
 
 FORMATS: Mapping[str, Format] = {"text": translate_plain, "html": translate_markup}
-"""What requests may name as `format`."""
+"""The formats by their name in requests."""
 
 
 class _AskingClient:
-    """Asks with further options, and keeps the verdicts; all else is that of the other client."""
+    """Wraps a client: adds options to its requests and collects the verdicts."""
 
     def __init__(self, client: TranslationClient, options: Mapping[str, Any]) -> None:
         self._client = client
@@ -146,23 +146,23 @@ class _AskingClient:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on all that was translated together."""
+        """The verdict on all its translations together."""
         return Verdict.of_all(self._verdicts)
 
 
 @dataclass(frozen=True)
 class Translator:
-    """Translates what requests ask for.
+    """Translates the texts of requests.
 
     Attributes:
         catalog: The languages.
         detector: Detects the languages of texts.
         clients: The client of each model.
-        formats: How each format is translated.
-        glossaries: What requests may name as `glossary`.
-        terms: What requests that name none keep.
+        formats: The function for each format.
+        glossaries: The glossaries by their name in requests.
+        terms: The terms of requests that name no glossary.
         options: Decoding options of every translation.
-        answered: Is called whenever the Triton server has answered.
+        answered: Called when the Triton server has answered.
     """
 
     catalog: Catalog
@@ -212,7 +212,7 @@ class Translator:
         return Answer(first, others[: wanted.alternatives], detected, asking.verdict)
 
     def code_of(self, name: str) -> str:
-        """Return the code of a language by any of its names."""
+        """Return the code of a language from any of its names."""
         return self._language(name).code
 
     def _language(self, name: str) -> Spoken:
@@ -222,7 +222,7 @@ class Translator:
         return found
 
     def _route(self, source: Spoken, target: Spoken) -> Route | None:
-        """Find the model; None where the text is in the wanted language already."""
+        """Find the model; None if the text is already in the target language."""
         if source is target:
             return None
         if (route := source.routes.get(target.code)) is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of an event's subtitles: a journal while the event runs, files at its end.
+"""The folder of an event's subtitles: a journal during the event, files at its end.
 
-Each final is written to the journal as it comes, a JSON object a line. After a crash the next start
-continues from there. Files that exist are never overwritten: new ones get a number.
+Each final is appended to the journal as a line of JSON, and after a crash the next start continues
+from it. Existing files are never overwritten: new ones get a number.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _LOCK = ".ct2-live.lock"
 
 @dataclass
 class Past:
-    """What a journal holds of an event that did not end.
+    """The journal of an event that did not end.
 
     Attributes:
-        event: Name of the event; returning viewers continue in it.
+        event: ID of the event, with which returning viewers continue.
         began: When it began, in seconds since 1970.
         entries: Its finals.
         number: Position in the order of changes at which its process began.
@@ -55,7 +55,7 @@ class Archive:
     """The folder of one event."""
 
     def __init__(self, folder: Path, limits: CueLimits) -> None:
-        """Take the folder; make it if it is not there."""
+        """Open the folder, and create it if necessary."""
         self._folder = folder
         self._limits = limits
         self._journal: TextIO | None = None
@@ -68,13 +68,13 @@ class Archive:
                 raise ClientError(f"another ct2-live writes its subtitles into {folder}") from None
 
     def past(self) -> Past | None:
-        """Read the journal of an event that did not end; None for none."""
+        """Read the journal of an event that did not end; None if there is none."""
         with _writing(self._folder):
             try:
                 text = (self._folder / _JOURNAL).read_text(encoding="utf-8", errors="replace")
             except FileNotFoundError:
                 return None
-        first, *others = map(_read, text.split("\n"))  # texts may have other ends of lines
+        first, *others = map(_read, text.split("\n"))  # texts may contain other line separators
         entries = [one for one in map(_entry, others) if one is not None]
         if not entries or not {"event", "began"} <= first.keys():
             return None
@@ -82,14 +82,14 @@ class Archive:
         return Past(str(first["event"]), float(first["began"]), entries, number)
 
     def begin(self, hub: Hub, *, is_new: bool) -> float | None:
-        """Go on with the event that did not end, or begin one; journal the hub's finals.
+        """Continue the event that did not end, or begin one; write the hub's finals to the journal.
 
-        With `is_new` the subtitles of such an event are written now, and another begins. Returned
-        is when the continued event began, in seconds since 1970; None for a new one.
+        With `is_new`, the subtitles of an event that did not end are written, and a new event
+        begins. Returns when the continued event began, in seconds since 1970; None for a new one.
         """
         past = self.past()
         if past is not None and is_new:
-            ended = Hub(len(past.entries))  # all of them
+            ended = Hub(len(past.entries))  # room for all finals
             ended.restore(past.event, past.entries)
             self.end(ended)
             past = None
@@ -109,7 +109,7 @@ class Archive:
         return past.began if past else None
 
     def end(self, hub: Hub) -> None:
-        """Write the subtitles, each language into files of its own; the journal goes."""
+        """Write the subtitles of each language, and remove the journal."""
         languages = hub.languages()
         with _writing(self._folder):
             number = self._free_number(languages)
@@ -121,7 +121,7 @@ class Archive:
             (self._folder / _JOURNAL).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Leave the folder; without `end`, the journal stays for the next start."""
+        """Close the folder; without `end`, the journal is kept for the next start."""
         if self._journal is not None:
             self._journal.close()
         self._lock.release()
@@ -138,7 +138,7 @@ class Archive:
     def _note(self, entry: Entry) -> None:
         try:
             self._write(asdict(entry))
-        except OSError as error:  # captions go on
+        except OSError as error:  # captions continue
             _LOG.error("cannot write the journal in %s: %s", self._folder, error.strerror)
 
     def _write(self, members: Mapping[str, Any]) -> None:
@@ -148,7 +148,7 @@ class Archive:
 
 
 def _read(line: str) -> dict[str, Any]:
-    """Read a line; nothing of one that a crash cut off."""
+    """Read a line; empty if a crash truncated it."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -165,7 +165,7 @@ def _entry(members: dict[str, Any]) -> Entry | None:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Yield what is in the way of subtitles."""
+    """Convert an error of the file system to one that names the subtitles."""
     try:
         yield
     except OSError as error:
@@ -185,13 +185,13 @@ class SubtitleFiles:
     """The subtitles of a running event, written in a thread, once for each new final."""
 
     def __init__(self, hub: Hub, limits: CueLimits) -> None:
-        """Start with none."""
+        """Start without subtitles."""
         self._hub = hub
         self._limits = limits
         self._texts: dict[tuple[str, Format], tuple[int, asyncio.Future[str]]] = {}
 
     async def text(self, language: str, kind: Format) -> str:
-        """Return the subtitles of a language so far."""
+        """Return the subtitles of a language up to now."""
         newest = self._hub.newest_final(language)
         known = self._texts.get((language, kind))
         if known is None or known[0] != newest or known[1].cancelled():

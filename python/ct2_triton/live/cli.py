@@ -138,7 +138,7 @@ def _from(least: int) -> Callable[[str], int]:
 def run(args: argparse.Namespace) -> int:
     """Run until the input ends (--stdio), or until an interrupt or SIGTERM.
 
-    1 is returned when an update of standard input could not be used.
+    Returns 1 if an update on standard input was refused.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
     if not args.stdio:
@@ -149,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _client(args: argparse.Namespace) -> TranslationClient:
-    """Make the client; what is lost in an outage is the live translation's to send again."""
+    """Make the client, which repeats nothing after an outage: the live translation does."""
     return make_client(args, args.model, retry=RetryPolicy())
 
 
@@ -159,7 +159,7 @@ def _translator(
     terms: Mapping[str | None, Terms],
     targets: Sequence[str | None] = (),
 ) -> LiveTranslator:
-    """Make a translation into these languages, or else into all that the arguments name."""
+    """Make a live translation into these languages, or into all that the arguments name."""
     options = LiveOptions(
         mode=args.mode,
         min_words=args.min_words,
@@ -211,7 +211,7 @@ async def _stdio(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace) -> int:
-    """Serve until a signal; then what is open is ended and translated."""
+    """Serve until a signal; then end open segments and translate them."""
     try:
         from ct2_triton.live.server import CaptionServer
         from ct2_triton.web import listen, stopped
@@ -228,7 +228,7 @@ async def _serve(args: argparse.Namespace) -> int:
         await check_request(client, args.source, args.targets, dict(args.option))
         terms = read_terms(args, client, args.targets)
         make: Callable[..., LiveTranslator] = partial(_translator, args, client, terms)
-        make()  # says what is wrong with the arguments now
+        make()  # checks the arguments now
         speakers = Speakers(hub, make, args.max_speakers, args.speaker_grace)
         if began is not None:
             speakers.resume(began)
@@ -272,7 +272,7 @@ def _cue_limits(args: argparse.Namespace) -> CueLimits:
 
 
 def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, str]:
-    """Return the code of each name, as given, by which a viewer may ask for a language."""
+    """Return the language code for each name that viewers may use."""
     found = client.languages.targets(targets)
     codes = [ONLY_LANGUAGE if language is None else language.code for language in found]
     return dict(zip(targets or codes, codes, strict=True))
@@ -280,7 +280,7 @@ def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, st
 
 @contextmanager
 def _archived(args: argparse.Namespace, hub: Hub, *, is_new: bool) -> Iterator[float | None]:
-    """Keep the event's finals in the folder of subtitles, if there is one.
+    """Write the event's finals to the folder of subtitles, if there is one.
 
     Yields when the event began, in seconds since 1970, if it continues after a crash.
     """

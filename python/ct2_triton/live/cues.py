@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cues of subtitles as broadcasters want them: short lines, and enough time to read them."""
+"""Subtitle cues with short lines and enough time to read them, as broadcasters require."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from ct2_triton.live.hub import Entry
 
 _SHORTEST_MS = 1000
-_LATEST_MS = 10_000  # by which a cue may be late so that the ones before it can be read
+_LATEST_MS = 10_000  # longest delay of a cue so that earlier ones can be read
 _KEPT_TEXTS = 20_000
 
 
 @dataclass(frozen=True)
 class CueLimits:
-    """How much text a cue has, and for how long.
+    """Limits on the text of a cue and its speed.
 
     Attributes:
-        line_chars: Characters of a line; wide ones, as of Chinese, count twice, and marks on
-            another character do not count.
-        lines: Lines of a cue.
+        line_chars: Most characters of a line; wide ones, such as Chinese, count twice, and
+            combining marks do not count.
+        lines: Most lines of a cue.
         chars_per_s: Characters that viewers read in a second.
     """
 
@@ -47,10 +47,10 @@ class CueLimits:
 
 
 def make_cues(finals: Iterable[Entry], limits: CueLimits) -> list[Cue]:
-    """Cut finals, in the order of their times, into cues in that order.
+    """Split finals, ordered by time, into cues in that order.
 
-    The cues of a speaker follow each other: one that takes long to read delays the next, by 10
-    seconds at most. Where a speaker is faster for longer, cues are shorter than they should be.
+    The cues of a speaker do not overlap: a cue that takes long to read delays the next by at most
+    10 seconds. If a speaker is faster for longer, cues are shown for less time than they need.
     """
     cues: list[Cue] = []
     free_ms: dict[str, int] = {}  # when the last cue of each speaker ends
@@ -66,12 +66,12 @@ def make_cues(finals: Iterable[Entry], limits: CueLimits) -> list[Cue]:
 def _timed(
     texts: Sequence[Sequence[str]], entry: Entry, free_ms: int, limits: CueLimits
 ) -> Iterable[Cue]:
-    """Share the time of a final out among its cues, by their length."""
+    """Divide the time of a final among its cues by their length."""
     begin_ms, spoken_ms = 1000 * entry.start_s, 1000 * (entry.end_s - entry.start_s)
     widths = [sum(map(width, lines)) for lines in texts]
     before, whole = 0, sum(widths)
     if not whole:
-        return  # of invisible characters
+        return  # only invisible characters
     for lines, size in zip(texts, widths, strict=True):
         own_start = round(begin_ms + spoken_ms * before / whole)
         before += size
@@ -86,7 +86,7 @@ def _timed(
 
 @lru_cache(_KEPT_TEXTS)
 def cut_text(text: str, limits: CueLimits) -> tuple[tuple[str, ...], ...]:
-    """Cut a text, its white space made single spaces, into cues of about equal lines."""
+    """Split a text, with white space reduced to single spaces, into cues of about equal lines."""
     words = [part for word in split_words(" ".join(text.split())) for part in _parts(word, limits)]
     if not words:
         return ()
@@ -94,7 +94,7 @@ def cut_text(text: str, limits: CueLimits) -> tuple[tuple[str, ...], ...]:
     cues = math.ceil(least / limits.lines)
     most = cues * limits.lines if cues > 1 else least
     low, high = 1, limits.line_chars
-    while low < high:  # the narrowest lines that are no more
+    while low < high:  # find the narrowest width with as few lines
         middle = (low + high) // 2
         low, high = (low, middle) if len(filled(words, middle)) <= most else (middle + 1, high)
     lines = filled(words, low)
@@ -102,8 +102,8 @@ def cut_text(text: str, limits: CueLimits) -> tuple[tuple[str, ...], ...]:
 
 
 def _parts(word: str, limits: CueLimits) -> list[str]:
-    """Cut a word that no line can hold."""
+    """Split a word that is longer than a line."""
     if width(word.rstrip()) <= limits.line_chars:
         return [word]
-    size = limits.line_chars // 2  # also of wide characters
+    size = limits.line_chars // 2  # fits even for wide characters
     return [word[i : i + size] for i in range(0, len(word), size)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long segment is cut into pieces, each of which is a segment of its own.
+"""Cut a long segment into pieces, each of which is translated as a segment.
 
-At the end of a sentence, as soon as some words after it are stable; else by length.
+It is cut at the end of a sentence when some words after it are stable, else by length.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     Segmenter = Callable[[bytes, str], list[tuple[int, int]]]
 
 _LOG = logging.getLogger(__name__)
-_WORDS_AFTER = 3  # stable words after an end: it is no abbreviation, and will not go away
-_KNOWN_WORDS = 3  # by which the place of a cut is found again in a text that was revised
+_WORDS_AFTER = 3  # stable words after an end, so that it is not an abbreviation or revised
+_KNOWN_WORDS = 3  # words by which a cut is found again in a revised text
 _FARTHEST_WORDS = 5
 _CLAUSE_ENDS = (",", ";", ":", "、", "，", "；", "：", "،", "؛")  # noqa: RUF001
 # A possible end of a sentence that is followed by something.
@@ -38,8 +38,8 @@ class Piece:
     """A segment, or a part of one that was too long.
 
     Attributes:
-        update: The part's own update.
-        stable: What is worth a translation; of a final one, all of it.
+        update: The update of the piece.
+        stable: The text to translate; for a final one, all of it.
     """
 
     update: SegmentUpdate
@@ -52,26 +52,26 @@ class Cuts:
     def __init__(
         self, language: str = "", *, sentences: bool = True, max_words: int, agreement: bool = True
     ) -> None:
-        """Start a segment; the code of its language chooses the abbreviations.
+        """Start a segment; the code of its language selects the abbreviations.
 
-        It is cut at the ends of sentences, where they are wanted, and before `max_words`. With
-        agreement two updates must agree on what is translated.
+        It is cut at ends of sentences if `sentences` is true, and before `max_words`. With
+        `agreement`, two updates must agree on the text to translate.
         """
         self._language = language
         self._sentences = sentences
         self._max_words = max_words
         self._stable = StableSource()
         self._worth = StableSource(agreement=agreement)
-        self._cut: list[str] = []  # the last words that were cut
-        self._words = 0  # how many were cut
+        self._cut: list[str] = []  # the last words before the cut
+        self._words = 0  # number of words before the cut
         self._pieces = 0
         self.cut_chars = 0
         self.newest: SegmentUpdate | None = None
 
     def take(self, update: SegmentUpdate) -> list[Piece]:
-        """Take the segment's next update, with all of the text so far, and give the pieces.
+        """Take the segment's next update, with all of its text, and return the pieces.
 
-        The last one is not over, unless the update is final.
+        The last piece is open, unless the update is final.
         """
         self.newest = update
         words = split_words(update.text)
@@ -98,7 +98,7 @@ class Cuts:
         return [*pieces, Piece(open_one, join_words(split_words(worth)[place:]))]
 
     def _place(self, words: list[str]) -> int:
-        """Find where the last cut was; words before it may have been added or removed."""
+        """Return the index of the last cut; words before it may have been added or removed."""
         known = [word.rstrip() for word in self._cut]
         for distance in range(_FARTHEST_WORDS + 1):
             for place in (self._words + distance, self._words - distance):
@@ -108,7 +108,7 @@ class Cuts:
         return min(self._words, len(words))
 
     def _ends(self, words: list[str], place: int, stable: int, *, is_final: bool) -> list[int]:
-        """Say after which words to cut."""
+        """Return the numbers of words before each cut."""
         ends, after = [], 0 if is_final else _WORDS_AFTER
         if self._sentences:
             found = sentence_ends(words[place:stable], self._language)
@@ -133,7 +133,7 @@ class Cuts:
 
 
 def sentence_ends(words: list[str], language: str) -> list[int]:
-    """Say after which words sentences end, but for the last, as the project's segmenter has it."""
+    """Return the numbers of words at which sentences end, without the last; by the segmenter."""
     text = "".join(words)
     if not _ENDS.search(text) or (segment := _segmenter()) is None:
         return []
@@ -149,7 +149,7 @@ def sentence_ends(words: list[str], language: str) -> list[int]:
 
 
 def _end_by_length(words: list[str]) -> int:
-    """Cut after the last clause in the second half of some words; else after all of them."""
+    """Return the end of the last clause in the second half of the words, else that of all."""
     for end in range(len(words), len(words) // 2, -1):
         if words[end - 1].rstrip().endswith(_CLAUSE_ENDS):
             return end
@@ -158,7 +158,7 @@ def _end_by_length(words: list[str]) -> int:
 
 @cache
 def _segmenter() -> Segmenter | None:
-    """Load the segmenter; None where the package has no compiled core."""
+    """Load the segmenter; None without the compiled core."""
     try:
         return load_core().segment  # type: ignore[no-any-return]
     except (ImportError, EngineLibraryError) as error:
@@ -167,19 +167,19 @@ def _segmenter() -> Segmenter | None:
 
 
 class StableSource:
-    """The settled part of one segment's text.
+    """The stable part of one segment's text.
 
-    It is the recognizer's own stable part where it names one. Else it is what two updates one
-    after the other agree on, word by word (local agreement).
+    It is the recognizer's own stable part if it names one, else the words on which two consecutive
+    updates agree (local agreement).
     """
 
     def __init__(self, *, agreement: bool = True) -> None:
-        """Start a segment; without agreement the newest text counts as it is."""
+        """Start a segment; without agreement, all of the newest text is stable."""
         self._agreement = agreement
         self._previous: list[str] | None = None
 
     def take(self, update: SegmentUpdate) -> str:
-        """Take the next update that is not final, and give the text to translate, or ""."""
+        """Take the next update that is not final; return the text to translate, or ""."""
         words = split_words(update.text)
         previous, self._previous = self._previous, words
         if update.stable_chars is not None:
@@ -190,7 +190,7 @@ class StableSource:
 
 
 def _whole_words(text: str, length: int) -> str:
-    """Cut a text at a length, and a word that the cut would split with it."""
+    """Truncate a text to a length, and remove a word that would be split."""
     words, kept = split_words(text), 0
     end = len(text) - len("".join(words))
     for word in words:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An event's captions for any number of viewers, each as far as it has read.
+"""An event's captions for any number of viewers, each at its own position.
 
-The hub keeps the newest caption of each segment and language, in the order of the changes. So a
-viewer is a position in that order: one that reads slowly skips tails, never finals; one that comes
-late, or again, gets what it does not have. Nothing is kept for a viewer.
+The hub keeps the newest caption of each segment and language, in the order of changes, and a viewer
+is a position in that order. A slow viewer skips tails, never finals; a late or returning one gets
+the captions that it lacks. No state is kept per viewer.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from ct2_triton.live.updates import Caption
 
-ONLY_LANGUAGE = "text"  # of a model without target languages
-SOURCE = "source"  # the language under which viewers get what was said
-_NUMBERS_OF_TAILS = 1_000_000  # more than captions follow a final before the next one
+ONLY_LANGUAGE = "text"  # name of the language of a model without target languages
+SOURCE = "source"  # name under which viewers get the source text
+_NUMBERS_OF_TAILS = 1_000_000  # more than the captions between two finals
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Entry:
     Attributes:
         number: Position in the order of changes, from 1.
         caption: The caption.
-        start_s: When the segment began, in seconds since the event did.
-        end_s: When its newest text came.
+        start_s: When the segment began, in seconds since the start of the event.
+        end_s: When its newest text arrived, in the same unit.
     """
 
     number: int
@@ -48,8 +48,8 @@ class Hub:
     def __init__(self, max_entries: int = 20_000) -> None:
         """Start an event.
 
-        A caption is kept for each segment and language; beyond `max_entries` the oldest finals are
-        forgotten.
+        A caption is kept for each segment and language; beyond `max_entries`, the oldest finals are
+        removed.
         """
         self.name = uuid.uuid4().hex[:8]
         self.on_caption: Callable[[Caption], None] = lambda _: None
@@ -63,7 +63,7 @@ class Hub:
         self._ended = False
 
     def put(self, caption: Caption, time_s: float) -> None:
-        """Add a caption in place of the one before it, at a time since the event began."""
+        """Add a caption, replacing the previous one, at a time in seconds since the event began."""
         self._number += 1
         key = caption.segment, caption.target
         known = self._entries.pop(key, None)
@@ -79,9 +79,9 @@ class Hub:
         self._wake()
 
     def restore(self, name: str, finals: Iterable[Entry], number: int = 0) -> None:
-        """Continue an event whose process has ended: viewers resume where they were.
+        """Continue the event of an ended process: viewers resume at their positions.
 
-        Its process began at the position `number`.
+        `number` is the position at which that process began.
         """
         self.name = name
         self._number = number
@@ -94,7 +94,7 @@ class Hub:
             self._forget()
 
     def end(self) -> None:
-        """Say that the event is over."""
+        """End the event, which viewers are told."""
         self._ended = True
         self._wake()
 
@@ -104,7 +104,7 @@ class Hub:
         return self._number
 
     def since(self, number: int, languages: Collection[str]) -> list[Entry]:
-        """Return what has changed since a position (0: all), oldest change first."""
+        """Return the captions that changed after a position (0: all), oldest change first."""
         found = []
         for entry in reversed(self._entries.values()):
             if entry.number <= number:
@@ -114,15 +114,15 @@ class Hub:
         return found[::-1]
 
     def entries(self) -> list[Entry]:
-        """Return all captions that are kept."""
+        """Return all captions."""
         return list(self._entries.values())
 
     def finals(self, language: str) -> list[Entry]:
-        """Return the finals of a language, by the time at which their segments began."""
+        """Return the finals of a language, ordered by the start of their segments."""
         return finals_of(self.entries(), language)
 
     def untranslated(self, languages: Collection[str]) -> list[Entry]:
-        """Return what was said to its end and has no translation in some of the languages."""
+        """Return the finished source texts that lack a translation into some of the languages."""
         return [
             entry
             for (segment, language), entry in self._entries.items()
@@ -132,7 +132,7 @@ class Hub:
         ]
 
     def is_translated(self, segment: str, language: str) -> bool:
-        """Return whether a segment has its final in a language, and not an error in its place."""
+        """Return whether a segment has a final in a language that is not an error."""
         found = self._entries.get((segment, language))
         return found is not None and found.caption.final and found.caption.error is None
 
@@ -147,16 +147,16 @@ class Hub:
     async def follow(
         self, position: str | None, languages: Collection[str], idle_s: float
     ) -> AsyncGenerator[str, None]:
-        """Yield messages to a viewer: JSON objects with an `id` to go on from.
+        """Yield messages for a viewer: JSON objects with an `id` to resume from.
 
         Args:
-            position: The `id` of the last message that the viewer has; of another event, or None:
-                from the start.
+            position: The `id` of the last message that the viewer has; None, or the `id` of another
+                event: from the start.
             languages: Codes, or `SOURCE`.
             idle_s: Seconds without a change after which "" is yielded.
 
         Yields:
-            Captions, as they change, until the event is over; the last message says so.
+            Captions as they change, until the event ends; the last message says so.
         """
         number = self.position(position)
         while True:
@@ -179,20 +179,20 @@ class Hub:
         return int(number) if ours else 0
 
     def message(self, entry: Entry) -> str:
-        """Write the message of an entry."""
+        """Return the message of an entry."""
         members = {k: v for k, v in asdict(entry.caption).items() if v is not None}
         members |= {"type": "caption", "id": f"{self.name}-{entry.number}", "event": self.name}
-        members["process"] = self._process  # what was open in an earlier one does not go on
+        members["process"] = self._process  # open captions of an earlier process do not continue
         members |= {"start_s": round(entry.start_s, 3), "end_s": round(entry.end_s, 3)}
         return json.dumps(members, ensure_ascii=False)
 
     def _start_of(self, caption: Caption, time_s: float) -> float:
-        """Tell when the segment began: its source comes first."""
+        """Return when the segment began, which is when its source arrived."""
         source = self._entries.get((caption.segment, SOURCE))
         return source.start_s if source else time_s
 
     def _forget(self) -> None:
-        """Forget the oldest final, which all viewers but the slowest have; else the oldest."""
+        """Remove the oldest final, which most viewers have; without finals, the oldest caption."""
         oldest = next(
             (key for key, entry in self._entries.items() if entry.caption.final),
             next(iter(self._entries)),
@@ -205,7 +205,7 @@ class Hub:
         self._changed = None
 
     async def _changes_within(self, seconds: float) -> bool:
-        """Wait for the next change; all who wait share one future."""
+        """Wait for the next change, on a future that all viewers share."""
         if self._changed is None:
             self._changed = asyncio.get_running_loop().create_future()
         done, _ = await asyncio.wait([self._changed], timeout=seconds)
@@ -213,6 +213,6 @@ class Hub:
 
 
 def finals_of(entries: Iterable[Entry], language: str) -> list[Entry]:
-    """Choose the finals of a language, by the time at which their segments began."""
+    """Return the finals of a language, ordered by the start of their segments."""
     found = [one for one in entries if one.caption.target == language and one.caption.final]
     return sorted(found, key=lambda entry: entry.start_s)

@@ -175,7 +175,7 @@ class Agreement:
         return Shown(committed, self._tail(split_words(interim.text), committed))
 
     def agreed(self, interim: Interim, most: int | None = None) -> list[str]:
-        """Take the next interim, and give its first words, on which the last interims agree.
+        """Take the next interim, and return its first words, on which the last interims agree.
 
         `most` limits their number, instead of holding back the last ones.
         """

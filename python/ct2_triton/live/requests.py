@@ -64,14 +64,14 @@ class LiveRequests:
         self._takes_bias = True  # until a bias is refused
 
     async def close(self) -> None:
-        """Wait some seconds for requests under way: cancelling them could harm the server."""
+        """Wait some seconds for requests in progress, because cancelling could crash the server."""
         if self._running:
             await asyncio.wait(self._running, timeout=_GRACE_S)
             await cancel_all(list(self._running))
 
     def into(self, segment: str, target: str | None, *, attends: bool) -> Translate:
-        """Make what translates a segment into a language; `attends`: with alignments."""
-        latest: dict[bool, tuple[Any, ...]] = {}  # of a text as it is, and with placeholders
+        """Return a function that translates a segment; `attends`: with alignments."""
+        latest: dict[bool, tuple[Any, ...]] = {}  # for the text as it is, and with placeholders
         terms = self._terms.get(target)
 
         async def translate(text: str, draft: Draft, is_final: bool) -> Translation:
@@ -105,9 +105,9 @@ class LiveRequests:
         return translate
 
     def tokens_of(self, answer: Translation) -> tuple[Any, ...]:
-        """Return the token ids of an answer, or its words where the model takes text.
+        """Return the token IDs of an answer, or its words if the model takes text.
 
-        An answer whose terms were put back has no ids.
+        An answer with restored terms has no IDs.
         """
         return word_tokens(answer.text) if self._client.takes_text else answer.ids
 
@@ -118,7 +118,7 @@ class LiveRequests:
             if attends and self._gives_alignments():
                 options["return_alignments"] = True
             if options.get("on_doubt") == "retry":
-                options["on_doubt"] = "flag"  # what is unfinished is often in doubt
+                options["on_doubt"] = "flag"  # unfinished text is often flagged
         return options
 
     async def _send_biased(
@@ -131,7 +131,7 @@ class LiveRequests:
         *,
         is_final: bool,
     ) -> Translation:
-        """Send an interim again without a bias if the model, such as one in calls, refuses it."""
+        """Send a request, and an interim again without a bias if the model refuses the bias."""
         try:
             return await self._send(segment, text, target, draft, options)
         except RequestRejectedError:
@@ -149,26 +149,26 @@ class LiveRequests:
     ) -> Translation:
         prefix = self._given(draft.start)
         if prefix and self._client.takes_text:
-            options = {**options, "split": "none"}  # else the first sentence alone begins with it
+            options = {**options, "split": "none"}  # else only the first sentence begins with it
         call = self._client.translate(
             text,
             source=self._source,
             targets=target,
             supersede=f"{self._key}/{segment}",
-            session=self._key,  # a talk stays with one version
+            session=self._key,  # all requests of a talk go to one version
             prefix=prefix,
             **options,
         )
         request: asyncio.Task[Translation] = asyncio.create_task(call)
         self._running.add(request)
         request.add_done_callback(self._running.discard)
-        # Waiting tasks may leave; the request ends by itself, or by its key.
+        # A waiting task may be cancelled; the request ends by itself, or by its key.
         return await asyncio.shield(request)
 
     def _given(self, start: Sequence[Any], rest: Sequence[Any] = ()) -> str | tuple[int, ...]:
-        """Return tokens as the client takes them: a text with its start, or the ids after it.
+        """Return tokens as the client takes them: text with its start, or IDs after the start.
 
-        Nothing of a model of the other kind, whose place this one has taken.
+        Empty for tokens of another kind (IDs, words), left from a model that was replaced.
         """
         tokens, takes_text = (*start, *rest), bool(self._client.takes_text)
         if any(isinstance(token, str) is not takes_text for token in tokens):
@@ -193,7 +193,7 @@ class LiveRequests:
 def _expected(
     latest: tuple[Any, ...], forced: Sequence[Any], options: Mapping[str, object]
 ) -> tuple[Any, ...]:
-    """Return what the last answer had after the forced tokens, for a search that takes a draft."""
+    """Return the last answer's tokens after the forced ones, if the search takes a draft."""
     if options.get("beam_size") != 1 or not _NOT_GREEDY.isdisjoint(options):
         return ()
     return latest[len(forced) :] if latest[: len(forced)] == tuple(forced) else ()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The web server of an event: speakers push updates, viewers follow captions.
 
-GET /speak?speaker=NAME        WebSocket: updates in; for each, what became of it
-GET /captions?to=de,fr         WebSocket: captions out; `last=ID` goes on from a message
-GET /events?to=de,fr           the same as Server-Sent Events; Last-Event-ID goes on
-GET /subtitles.vtt?to=de       finals so far, as .vtt or .srt
+GET /speak?speaker=NAME        WebSocket: updates in, a reply to each out
+GET /captions?to=de,fr         WebSocket: captions out; `last=ID` resumes after a message
+GET /events?to=de,fr           captions as Server-Sent Events; Last-Event-ID resumes
+GET /subtitles.vtt?to=de       finals up to now, as .vtt or .srt
 GET /event                     its title and the names of its languages by code, as JSON
 GET /qr.svg?url=ADDRESS        a QR code
 GET /health                    "ok"
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _MAX_UPDATE = 65_536  # characters or bytes; longer ones are refused with a reason
 _MAX_MESSAGE_BYTES = 16 * 2**20  # beyond it the connection is closed, with WebSocket's code 1009
-_MAX_QR_BYTES = 1000  # a code of more is too fine for a projector
+_MAX_QR_BYTES = 1000  # a larger code is too fine for a projector
 _HEARTBEAT_S = 20.0
 _KEY_HEADER = "Authorization"
 _SCRIPTS_AND_STYLE = ("captions.js", "viewer.js", "demo.js", "style.css")
@@ -57,18 +57,18 @@ _EVENTS_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-sto
 
 @dataclass(frozen=True)
 class Access:
-    """Who may do what.
+    """Access rights and limits.
 
     Attributes:
-        speaker_key: What speakers must send; None: nothing.
-        viewer_key: What viewers must send; None: nothing.
-        max_viewers: Viewers that may be connected at a time.
-        max_connections: Connections at a time, those of speakers and viewers included.
-        idle_s: Seconds until the next request's header has come, from the start of a connection or
-            its last answer.
-        allow_origins: Origins of other pages that may speak and read; `*` for all.
-        host: What the server listens at.
-        cue_limits: What a cue of subtitles may have.
+        speaker_key: Key that speakers must send; None: none.
+        viewer_key: Key that viewers must send; None: none.
+        max_viewers: Most viewers that are connected at a time.
+        max_connections: Most connections at a time, including those of speakers and viewers.
+        idle_s: Seconds within which the next request's header must arrive, from the start of a
+            connection or its last response.
+        allow_origins: Other origins whose pages may speak and read; `*` for all.
+        host: Address that the server listens on.
+        cue_limits: Limits of subtitle cues.
     """
 
     speaker_key: str | None = None
@@ -92,7 +92,7 @@ class CaptionServer:
         access: Access,
         title: str = "",
     ) -> None:
-        """Prepare the server; `languages` has a code by each name that viewers may use."""
+        """Prepare the server; `languages` has the code for each name that viewers may use."""
         self._hub = hub
         self._title = title
         self._speakers = speakers
@@ -184,7 +184,7 @@ class CaptionServer:
                 self._send_all(request.query.get("last"), languages, _if_any(socket.send_str))
             )
             sending.add_done_callback(lambda _: asyncio.ensure_future(socket.close()))
-            async for _ in socket:  # a viewer has nothing to say; this waits for its end
+            async for _ in socket:  # viewers send nothing: wait until they disconnect
                 pass
             await cancel_all([sending])
         return socket
@@ -206,14 +206,14 @@ class CaptionServer:
     async def _send_all(
         self, last: str | None, languages: list[str], send: Callable[[str], Awaitable[None]]
     ) -> None:
-        """Send messages one after the other: a slow viewer delays no other."""
+        """Send messages one by one, so that a slow viewer delays only itself."""
         async with aclosing(self._hub.follow(last, languages, _HEARTBEAT_S)) as messages:
             async for message in messages:
                 await send(message)
 
     @contextmanager
     def _viewer(self) -> Iterator[None]:
-        """Count a viewer while it is connected."""
+        """Count a viewer while it is connected; refuse it at the limit."""
         if self._viewers >= self._access.max_viewers:
             raise web.HTTPServiceUnavailable(
                 text=f"{self._access.max_viewers} viewers are connected, which is the limit"
@@ -246,7 +246,7 @@ class CaptionServer:
         return [self._languages[name] for name in names]
 
     def _admit(self, request: web.Request, key: str | None) -> None:
-        """Let a request in that has the key: `Authorization: Bearer KEY` or `key=KEY`."""
+        """Refuse a request without the key: `Authorization: Bearer KEY` or `key=KEY`."""
         if key is None:
             return
         header = request.headers.get(_KEY_HEADER, "").removeprefix("Bearer ")
@@ -260,7 +260,7 @@ async def _health(_: web.Request) -> web.Response:
 
 
 async def _say(speaker: Speaker, data: str | bytes) -> str:
-    """Return an update to a speaker, and say what became of it."""
+    """Pass an update to a speaker, and return the reply."""
     if len(data) > _MAX_UPDATE:
         return _refused(f"the update has a length of {len(data)}; {_MAX_UPDATE} is allowed")
     try:
@@ -276,7 +276,7 @@ def _refused(error: str) -> str:
 
 
 def _if_any(send: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
-    """Leave out empty messages: a WebSocket has pings of its own."""
+    """Skip empty messages, because a WebSocket has its own pings."""
 
     async def send_some(message: str) -> None:
         if message:

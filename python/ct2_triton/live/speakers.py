@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speakers of one event: each with a live translation of its own, into one hub."""
+"""The speakers of one event, each with a live translation into the same hub."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _MAX_NAME_BYTES = 40
-_ROOM_S = 5.0  # how long a newcomer waits for a place that becomes free
-_REMEMBERED = 10_000  # names that spoke and left
-_CATCHING_UP = 8  # segments at a time, of those that a crash left
+_ROOM_S = 5.0  # how long a new speaker waits for a free place
+_REMEMBERED = 10_000  # names of speakers that have left
+_CATCHING_UP = 8  # segments at a time, after a crash
 
 
 class EventFullError(ClientError):
-    """As many speakers as may be are connected: try again later."""
+    """The limit of connected speakers is reached: try again later."""
 
 
 class Speaker:
     """One speaker, who may leave and return under the same name."""
 
     def __init__(self, name: str, hub: Hub, live: LiveTranslator, started: float) -> None:
-        """Start to pass captions on, of an event that began at a time of `time.monotonic`.
+        """Start to pass captions to the hub; `started` is the event's start by `time.monotonic`.
 
-        The name stands before the names of the segments, so that speakers do not meet.
+        Segment names begin with the speaker's name, so that those of speakers differ.
         """
         self._name = name
         self._hub = hub
@@ -55,7 +55,7 @@ class Speaker:
         self._task = asyncio.create_task(self._pass_on())
 
     async def say(self, update: SegmentUpdate) -> None:
-        """Take an update; the source is shown at once. Without a time, it gets that of now."""
+        """Take an update and show its source at once. Without a time, it gets the current one."""
         if update.time is None:
             update = replace(update, time=round(time.monotonic() - self._started, 3))
         update = replace(update, segment=f"{self._name}/{update.segment}")
@@ -67,7 +67,7 @@ class Speaker:
         return self._live.counts.updates > 0
 
     async def end(self) -> None:
-        """End what is open with the text it has, and wait until all is translated."""
+        """End open segments with their current text, and wait until all are translated."""
         self._show(await self._live.end_segments())
         await self._live.finish()
         await self._task
@@ -82,7 +82,7 @@ class Speaker:
             self._hub.put(self._source(piece), piece.time or 0.0)
 
     def _source(self, update: SegmentUpdate) -> Caption:
-        """Make a caption of what was said."""
+        """Make the caption of a source text."""
         name, stable = update.segment, len(update.text) if update.final else update.stable_chars
         revision = self._revisions.pop(name, 0) + 1
         if not update.final:
@@ -106,7 +106,7 @@ class Speaker:
 
 
 class _Seat:
-    """A speaker's place at the event, kept for a while after the last connection has gone."""
+    """A speaker's place at the event, kept for a while after the last connection ends."""
 
     def __init__(self, speaker: Speaker) -> None:
         self.speaker = speaker
@@ -122,21 +122,21 @@ class Speakers:
     ) -> None:
         """Start the event's clock.
 
-        At most `most` may be connected at a time. One who left may return within `grace_s` and
-        go on with the same segments.
+        At most `most` speakers may be connected at a time. A speaker may return within `grace_s`
+        seconds and continue the same segments.
         """
         self._hub = hub
         self._make = make
         self._most = most
         self._grace_s = grace_s
         self._started = time.monotonic()
-        self._seats: dict[str, _Seat] = {}  # those without a connection in the order of leaving
+        self._seats: dict[str, _Seat] = {}  # those without a connection, in the order of leaving
         self._ending: dict[asyncio.Task[None], Speaker] = {}
-        self._identities: OrderedDict[str, int] = OrderedDict()  # number of a name's next one
+        self._identities: OrderedDict[str, int] = OrderedDict()  # next number for each name
         self._catching_up: asyncio.Task[None] | None = None
 
     def resume(self, began: float) -> None:
-        """Go on with the hub's event: its clock (seconds since 1970), names, open finals."""
+        """Continue the hub's event, which began at a time in seconds since 1970."""
         self._started = time.monotonic() - (time.time() - began)
         for entry in self._hub.entries():
             name = entry.caption.segment.partition("/")[0]
@@ -152,8 +152,8 @@ class Speakers:
     async def joined(self, name: str) -> AsyncGenerator[Speaker, None]:
         """Yield the speaker of a name for as long as a connection lasts.
 
-        When the grace of one who left is over, or the place is needed, open segments end with the
-        text they have. Who returns later is another speaker, called NAME~2 and so on.
+        If a speaker does not return in time, or the place is needed, open segments end with their
+        current text. Later, the same name is another speaker, called NAME~2 and so on.
         """
         _check(name)
         if name not in self._seats:
@@ -172,12 +172,12 @@ class Speakers:
                 seat.grace = loop.call_later(self._grace_s, self._dismiss, name)
 
     async def end(self) -> None:
-        """End the event when all is translated."""
+        """End all speakers, and the event when everything is translated."""
         for name in list(self._seats):
             self._dismiss(name)
         if self._catching_up is not None:
             await asyncio.wait([self._catching_up])
-        while self._ending:  # who has no time for it leaves them to `close`
+        while self._ending:  # a caller that cancels this leaves the rest to `close`
             await asyncio.wait(self._ending)
         self._hub.end()
 
@@ -193,7 +193,7 @@ class Speakers:
         self._hub.end()
 
     async def _catch_up(self) -> None:
-        """Translate what was said to its end before a crash, into the languages that lack it."""
+        """Translate finished segments from before a crash into the languages that lack them."""
         targets = self._make().targets
         room = asyncio.Semaphore(_CATCHING_UP)
 
@@ -203,7 +203,7 @@ class Speakers:
 
         missing = self._hub.untranslated([target or ONLY_LANGUAGE for target in targets])
         for ended in await asyncio.gather(*map(catch_up, missing), return_exceptions=True):
-            if isinstance(ended, Exception):  # of one segment: the others have their captions
+            if isinstance(ended, Exception):  # of one segment; the others have captions
                 _LOG.error("a translation ended with a failure", exc_info=ended)
 
     async def _settle(self, entry: Entry, targets: Sequence[str | None]) -> None:
@@ -220,7 +220,7 @@ class Speakers:
                 _put(self._hub, await anext(captions))
 
     async def _make_room(self, name: str) -> None:
-        """Wait until there is a place; one who has left gives theirs up."""
+        """Wait until a place is free; speakers who have left lose theirs."""
         while len(self._seats) + len(self._ending) >= self._most:
             away = next((one for one, seat in self._seats.items() if not seat.connections), None)
             if away is not None:
@@ -244,7 +244,7 @@ class Speakers:
         return seat
 
     def _dismiss(self, name: str) -> None:
-        """End a speaker; the name is free."""
+        """End a speaker and free the name."""
         seat = self._seats.pop(name)
         if seat.grace is not None:
             seat.grace.cancel()
@@ -267,7 +267,7 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 def _put(hub: Hub, caption: Caption) -> None:
-    """Pass a caption on; a model without target languages has one, which viewers call "text"."""
+    """Add a caption to a hub; the only language of a model without targets is named "text"."""
     known = caption if caption.target else replace(caption, target=ONLY_LANGUAGE)
     hub.put(known, caption.time or 0.0)
     if caption.error is not None:
@@ -275,7 +275,7 @@ def _put(hub: Hub, caption: Caption) -> None:
 
 
 def _check(name: str) -> None:
-    """Refuse a name that cannot be."""
+    """Refuse an invalid name."""
     size = len(name.encode(errors="replace"))
     if not 1 <= size <= _MAX_NAME_BYTES or "/" in name or is_piece_name(name):
         raise LiveInputError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The synchronous twin of `LiveTranslator`."""
+"""The synchronous version of `LiveTranslator`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SyncLiveTranslator:
 
         Args:
             client: Sends the requests; stays open.
-            **settings: The further arguments of `LiveTranslator`, which raises what is wrong.
+            **settings: The other arguments of `LiveTranslator`, which checks them.
         """
         self._client = client
         self._settings = settings
@@ -48,7 +48,7 @@ class SyncLiveTranslator:
         """Translate updates as `LiveTranslator.run` does.
 
         Args:
-            updates: Read in a thread of their own, so an iterator that waits holds up nothing.
+            updates: Read in a thread of their own, so an iterator may block.
             on_refused: As for `LiveTranslator.run`; called in the client's thread.
 
         Yields:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One segment in one language: one request under way, the newest text next."""
+"""The captions of one segment in one language, with one request in progress at a time."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     Translate = Callable[[str, Draft, bool], Awaitable[Translation]]
 
 _AGAIN_AFTER_S = 0.05
-_EXPECTED_OF_INTERIMS = {"unsure", "length"}  # half a sentence is neither usual nor whole
+_EXPECTED_OF_INTERIMS = {"unsure", "length"}  # expected of half a sentence
 
 
 @dataclass
 class LiveCounts:
-    """What a live translation has done so far, in all segments and languages.
+    """Counters of a live translation, over all segments and languages.
 
     Attributes:
         updates: Updates taken.
         requests: Rows sent to the server, finals included.
-        superseded: Rows whose answer was not awaited, because a newer text replaced theirs.
+        superseded: Rows whose answer was dropped, because a newer text replaced theirs.
         failed_interims: Interim translations that failed; the next update is translated.
         flagged_interims: Interim translations that were flagged, and so not committed.
         finals: Finals answered.
         failed_finals: Finals without a translation.
-        draft_tokens_kept: Tokens that needed no decode step of their own, because the draft, the
-            previous translation, had them.
+        draft_tokens_kept: Tokens that needed no decode step of their own, because the draft (the
+            previous translation) had them.
         interim_tokens: Tokens of all interim translations.
-        interim_steps: Those that needed a decode step of their own.
+        interim_steps: Tokens of interim translations that needed a decode step of their own.
     """
 
     updates: int = 0
@@ -68,7 +68,7 @@ class Said:
     Attributes:
         text: The text.
         time: Time of the update that it comes from.
-        is_echo: Whether it is a final that is not translated, as it repeats those before it.
+        is_echo: Whether it is a final that is not translated, because it repeats earlier ones.
     """
 
     text: str
@@ -97,12 +97,12 @@ class Track:
         Args:
             segment: The segment.
             target: The language.
-            policy: Makes captions of interim translations.
+            policy: Makes captions from interim translations.
             options: How often to translate.
             translate: Sends one request.
-            interim_of: Makes an `Interim` of an answer.
-            outage: Sends finals, again where the server takes nothing.
-            deliver: Takes each caption.
+            interim_of: Makes an `Interim` from an answer.
+            outage: Sends finals, and repeats them after an outage.
+            deliver: Called with each caption.
             counts: Where requests are counted.
         """
         self._segment, self._target = segment, target
@@ -124,7 +124,7 @@ class Track:
         self._left: set[asyncio.Task[Translation | None]] = set()
 
     def offer(self, said: Said) -> None:
-        """Take a newer text; it replaces one that waits."""
+        """Take a newer text; it replaces a waiting one."""
         if not self._policy.has_interims:
             return
         words = split_words(said.text)
@@ -133,12 +133,12 @@ class Track:
             self._woken.set()
 
     def finish(self, said: Said) -> None:
-        """Take the final text, which supersedes what is under way."""
+        """Take the final text, which supersedes the request in progress."""
         self._final, self._next = said, None
         self._woken.set()
 
     async def run(self) -> None:
-        """Make captions up to the final one, which is delivered in any case."""
+        """Make captions until the final one, which is always delivered."""
         while (said := await self._wait()) is not None:
             interim = asyncio.create_task(self._translate_interim(said))
             while not interim.done() and not self._is_outdated():
@@ -152,9 +152,9 @@ class Track:
         self._deliver(await self._last_caption(self._final))
 
     def _is_outdated(self) -> bool:
-        """Return whether what runs is worth nothing: there is the final, or its text was revised.
+        """Return whether the running request is useless: it has a final, or its text was revised.
 
-        A second one in a row is waited for all the same, so that something is shown.
+        The second such request in a row is awaited nevertheless, so that something is shown.
         """
         if self._final is not None or self._next is None or self._has_left:
             return self._final is not None
@@ -162,7 +162,7 @@ class Track:
         return revised and time.monotonic() >= self._due
 
     async def _wait(self) -> Said | None:
-        """Wait for the next text and for its time; None for the final."""
+        """Wait for the next text and its time; None for the final."""
         while self._final is None:
             left_s = self._due - time.monotonic()
             if self._next is not None and left_s <= 0:
@@ -205,7 +205,7 @@ class Track:
 
     def _show(self, said: Said, answer: Translation | None) -> None:
         if answer is None:
-            self._sent = []  # so that the next update is tried, whatever it adds
+            self._sent = []  # translate the next update, however little it adds
             return
         interim = self._interim_of(answer)
         if _flags(answer) - _EXPECTED_OF_INTERIMS:
@@ -267,14 +267,14 @@ class Track:
         )
 
     async def _complete(self, said: Said, start: Draft, transcript: str) -> tuple[str, set[str]]:
-        """End what viewers have seen: by the model, or by the end of the transcript.
+        """Complete the text that viewers have seen, by the model or from the transcript.
 
-        Returned is what they see then, and what is flagged of it.
+        Returns the completed text, and its flags.
         """
         committed = self._shown.committed
         try:
             completed = await self._settle(said, start)
-        except RequestRejectedError:  # a search without a bias
+        except RequestRejectedError:  # the search takes no bias
             return spliced(committed, transcript), set()
         if begins_with(completed.text, committed):
             return completed.text, _flags(completed)
@@ -286,7 +286,7 @@ class Track:
                 self._counts.requests += 1
                 try:
                     return await self._translate(said.text, draft, True)
-                except SupersededError:  # an older one of the segment came to the server after it
+                except SupersededError:  # an older request of the segment reached the server later
                     await asyncio.sleep(_AGAIN_AFTER_S)
 
         return await self._outage.outlast(send, partial(Deadline, None))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segments that grow in, captions in several languages out."""
+"""Translate growing segments into captions in several languages."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from ct2_triton.live.policies import Tokens
     from ct2_triton.live.updates import Caption, SegmentUpdate
 
-_REMEMBERED = 10_000  # segments whose end is known, so that nothing is translated twice
+_REMEMBERED = 10_000  # ended segments, so that none is translated twice
 _MAX_KEY_BYTES = 80
-_FIRST_PAUSE_S = 0.05  # before a final is sent again
+_FIRST_PAUSE_S = 0.05  # pause before a final is sent again
 
 
 @dataclass
 class _Segment:
-    """A segment, or a piece of one, that is not over in every language."""
+    """A segment, or a piece of one, whose final is missing in some language."""
 
     tracks: list[Track]
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -47,19 +47,19 @@ class _Segment:
 
 @dataclass
 class _Talk:
-    """A segment as the recognizer has it, which may be cut into several."""
+    """A segment of the recognizer, which may be cut into pieces."""
 
     cuts: Cuts
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class LiveTranslator:
-    """Translate segments while a recognizer still changes them.
+    """Translate segments while a recognizer is still changing them.
 
-    In each segment and language one request is under way. Newer text replaces text that waits, and
-    follows what runs. The final, or a revision of what was said, supersedes what runs, by key. So a
-    slow server gives fewer captions, never later ones. Finals are translated anew, from nothing,
-    and sent again until the server has answered.
+    Each segment and language has one request in progress. Newer text replaces waiting text, and is
+    sent when the request has ended. The final, or a revision of earlier words, supersedes the
+    request by its key. So a slow server causes fewer captions, not later ones. Finals are
+    translated without a forced start, and sent again until the server answers.
 
         async with LiveTranslator(client, source="en", targets=["de", "fr"]) as live:
             async for caption in live.run(updates):
@@ -85,21 +85,21 @@ class LiveTranslator:
         Args:
             client: Sends the requests; stays open.
             source: Language of the text, as in `TranslationClient.translate`.
-            targets: Language or languages wanted.
+            targets: Target language or languages.
             options: How the translation behaves.
             key: Start of the keys by which newer requests supersede older ones, at most 80 bytes;
-                no other translation of the model may have it. None: a random one.
+                no other live translation with the model may have it. None: a random one.
             terms: Terms to keep: for all languages, or for some by their codes.
             **decoding: Decoding options of the finals. Interim translations have `beam_size=1`.
 
         Raises:
-            UnknownLanguageError: A language is not the model's.
+            UnknownLanguageError: The model does not have a language.
             InvalidCallError: The key is too long.
         """
         self.options = options or LiveOptions()
         self.counts = LiveCounts()
         self._client = client
-        # Raises what is wrong now, not with the first update.
+        # Raises errors now, not at the first update.
         spoken = client.languages.source(source)
         self._language = "" if spoken is None else spoken.code
         languages = client.languages.targets(targets)
@@ -142,16 +142,16 @@ class LiveTranslator:
         await self.close()
 
     async def push(self, update: SegmentUpdate) -> list[SegmentUpdate]:
-        """Take an update. Wait, where something ends, while too many finals wait.
+        """Take an update. If it ends a segment, wait while too many finals are waiting.
 
         Args:
             update: The update; the first one of a segment opens it.
 
         Returns:
-            The update, or the pieces that it was cut into: captions have their names.
+            The update, or the pieces that it was cut into, whose names the captions have.
 
         Raises:
-            LiveInputError: The segment is final already or has the name of a piece, the text is
+            LiveInputError: The segment is already final or has the name of a piece, the text is
                 too long, or too many segments are open. Nothing has changed.
             InvalidCallError: The translator is closed.
         """
@@ -169,7 +169,7 @@ class LiveTranslator:
         return [piece.update for piece in pieces]
 
     async def settle(self, update: SegmentUpdate) -> None:
-        """Translate a final that was cut before, as it is, under the name that it has.
+        """Translate a final that was already cut, under its own name.
 
         Args:
             update: A final; no other update has its name.
@@ -177,7 +177,7 @@ class LiveTranslator:
         await self._take(Piece(update, update.text))
 
     async def _take(self, piece: Piece) -> None:
-        """Give a piece to its languages."""
+        """Pass a piece to the tracks of its languages."""
         update = piece.update
         if update.final:
             await self._room.acquire()
@@ -193,7 +193,7 @@ class LiveTranslator:
                 track.offer(Said(piece.stable, update.time))
 
     async def captions(self) -> AsyncGenerator[Caption, None]:
-        """Yield captions as they come, until `finish` or `close`.
+        """Yield captions as they arrive, until `finish` or `close`.
 
         A slow reader skips captions that newer ones have replaced, never a final.
         """
@@ -205,7 +205,7 @@ class LiveTranslator:
             raise self._failure
 
     async def finish(self) -> None:
-        """End all open segments with the text they have, and wait until all finals are taken."""
+        """End all open segments with their current text, and wait until all finals are read."""
         await self.end_segments()
         while self._segments:
             self._drained.clear()
@@ -213,10 +213,10 @@ class LiveTranslator:
         self._outbox.end()
 
     async def end_segments(self) -> list[SegmentUpdate]:
-        """End all open segments with the text they have.
+        """End all open segments with their current text.
 
         Returns:
-            What `push` returns of each.
+            What `push` returns for each.
         """
         pieces = []
         for name, talk in list(self._talks.items()):
@@ -225,10 +225,10 @@ class LiveTranslator:
         return pieces
 
     async def close(self) -> None:
-        """End everything; what is not translated is given up. May be called again.
+        """End everything; pending translations are dropped. May be called again.
 
-        Captions that wait for their reader stay: `captions` yields them, then ends. Wait
-        some seconds for requests under way: cancelling them could harm the server.
+        Captions that are not read yet are kept: `captions` yields them, then ends. Waits some
+        seconds for requests in progress, because cancelling could crash the server.
         """
         if self._closed:
             return
@@ -236,7 +236,7 @@ class LiveTranslator:
         await cancel_all([task for one in self._segments.values() for task in one.tasks])
         await self._requests.close()
         self._segments.clear()
-        self._room.release()  # an update that waits is told
+        self._room.release()  # wakes a waiting update
         self._drained.set()
         self._outbox.end()
 
@@ -246,17 +246,17 @@ class LiveTranslator:
         *,
         on_refused: Callable[[SegmentUpdate, LiveInputError], None] | None = None,
     ) -> AsyncGenerator[Caption, None]:
-        """Translate updates up to their end, which is the end of all open segments too.
+        """Translate updates until they end, which also ends all open segments.
 
         Args:
             updates: The updates.
-            on_refused: Is told of an update that cannot be used; None: it ends the run.
+            on_refused: Called with an update that is refused and its error; None: it ends the run.
 
         Yields:
             The captions, as `captions` does.
 
         Raises:
-            LiveInputError: An update cannot be used, and `on_refused` is None.
+            LiveInputError: An update is refused, and `on_refused` is None.
         """
         feeder = asyncio.create_task(self._feed(updates, on_refused))
         try:
@@ -342,13 +342,13 @@ class LiveTranslator:
         return segment
 
     def _note_failure(self, task: asyncio.Task[None]) -> None:
-        """End the captions with what no caption can say: a mistake in a policy, or ours."""
+        """End the captions with an unexpected error, such as one of a policy."""
         if not task.cancelled() and (failure := task.exception()):
             self._failure = failure
             self._outbox.end()
 
     def _taken(self, name: str) -> None:
-        """Forget a segment when the final of its last language is taken."""
+        """Forget a segment when the final of its last language is read."""
         if (segment := self._segments.get(name)) is None:
             return  # closed
         segment.open_languages -= 1
@@ -384,10 +384,10 @@ class LiveTranslator:
 
 
 class Outbox:
-    """Hold at most one caption of each segment and language: the newest.
+    """Hold the newest caption of each segment and language.
 
-    A slow reader so skips captions that newer ones replaced, and never a final, which nothing
-    replaces. Captions come in the order in which their segment and language had to wait.
+    A slow reader thus skips replaced captions, but no final, because nothing replaces finals.
+    Captions are read in the order in which their segment and language began to wait.
     """
 
     def __init__(self) -> None:
@@ -397,21 +397,21 @@ class Outbox:
         self._ended = False
 
     def __len__(self) -> int:
-        """Count the captions that wait."""
+        """Return the number of waiting captions."""
         return len(self._captions)
 
     def put(self, caption: Caption) -> None:
-        """Add a caption, in place of an older one of its segment and language."""
+        """Add a caption, replacing an older one of its segment and language."""
         self._captions[caption.segment, caption.target] = caption
         self._changed.set()
 
     def end(self) -> None:
-        """Say that no more captions come."""
+        """Mark the end of the captions."""
         self._ended = True
         self._changed.set()
 
     async def get(self) -> Caption | None:
-        """Wait for a caption and take it; give None at the end."""
+        """Wait for a caption and remove it; return None at the end."""
         while not self._captions:
             if self._ended:
                 return None
@@ -420,20 +420,20 @@ class Outbox:
         return self._captions.pop(next(iter(self._captions)))
 
 
-_MOST_TIMES = 2  # in a row that a sentence is shown
-_LEAST_WIDTH = 8  # of its letters and digits, wide ones counted twice: who speaks may repeat a word
+_MOST_TIMES = 2  # how often a repeated sentence is translated
+_LEAST_WIDTH = 8  # in letters and digits, wide ones counted twice; short ones may repeat
 
 
 class Echoes:
-    """Tells the finals that repeat those before them once too often."""
+    """Detects finals that repeat the previous ones too often."""
 
     def __init__(self) -> None:
-        """Know no sentence yet."""
+        """Start without sentences."""
         self._last = ""
         self._times = 0
 
     def has(self, update: SegmentUpdate) -> bool:
-        """Return whether an update repeats the last finals, or begins to.
+        """Return whether an update repeats, or begins to repeat, the last finals.
 
         Args:
             update: A final, which is counted, or an earlier update of a segment.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into a live translation, and what comes out of it."""
+"""The input of a live translation (updates) and its output (captions)."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _FIELDS = ("segment", "text", "final", "stable_chars", "time")
 
 
 class LiveInputError(ClientError):
-    """An update cannot be used: correct what the message names. Other segments go on."""
+    """An update is refused: correct what the message names. Other segments continue."""
 
 
 @dataclass(frozen=True)
 class SegmentUpdate:
-    """What a recognizer says of one segment, such as a sentence of one speaker.
+    """The recognizer's current text of one segment, such as a sentence of one speaker.
 
     Attributes:
-        segment: Name of the segment, 1 to 100 bytes of UTF-8; no other segment has it. What a
-            recognizer gives does not end like the name of a piece (`piece_name`).
-        text: All of the segment's text as the recognizer sees it now.
+        segment: Unique name of the segment, 1 to 100 bytes of UTF-8. A recognizer's name must not
+            end like that of a piece (`piece_name`).
+        text: All of the segment's current text.
         final: Whether this is the segment's last update.
-        stable_chars: How many characters at the start of the text the recognizer will not change;
-            None where it does not say so.
+        stable_chars: Number of characters at the start of the text that the recognizer will not
+            change; None if unknown.
         time: When this was said, in seconds from the start of the event; None if unknown.
     """
 
@@ -52,10 +52,10 @@ class SegmentUpdate:
         """Check the values.
 
         Raises:
-            LiveInputError: One of them cannot be.
+            LiveInputError: A value is invalid.
         """
         _check_text("segment", self.segment)
-        name = _PIECE.sub("", self.segment)  # a piece's number comes on top
+        name = _PIECE.sub("", self.segment)  # without the number of a piece
         if not 1 <= (size := len(name.encode())) <= MAX_SEGMENT_BYTES:
             raise LiveInputError(f"segment has {size} bytes; 1 to {MAX_SEGMENT_BYTES} are allowed")
         _check_text("text", self.text)
@@ -80,10 +80,10 @@ class SegmentUpdate:
             line: The object, as text or as UTF-8.
 
         Returns:
-            The update. A segment that is a whole number becomes its digits.
+            The update. A segment name that is a whole number is converted to a string.
 
         Raises:
-            LiveInputError: It is no such object.
+            LiveInputError: It is not such an object.
         """
         try:
             read = json.loads(line.decode() if isinstance(line, bytes) else line)
@@ -109,37 +109,37 @@ class SegmentUpdate:
 
 
 def piece_name(segment: str, number: int) -> str:
-    """Name a piece, from 1, of a segment that was cut: NAME, NAME~2, NAME~3 and so on."""
+    """Return the name of a piece, numbered from 1: NAME, NAME~2, NAME~3 and so on."""
     return segment if number == 1 else f"{segment}~{number}"
 
 
 def is_piece_name(segment: str) -> bool:
-    """Return whether a name ends as only the names of pieces may."""
+    """Return whether a name ends like that of a piece."""
     return _PIECE.search(segment) is not None
 
 
 @dataclass(frozen=True)
 class Caption:
-    """A segment in one language, as it is to be shown now.
+    """The current caption of a segment in one language.
 
     Attributes:
         segment: The segment.
         target: Code of the language; None for a model without target languages.
-        committed: The settled text. Every later caption of this segment and language starts with
-            it, up to the final one, which may differ (but in mode "append" starts with it too).
-        tail: What follows, which may still change.
+        committed: The committed text. Every later caption of this segment and language starts with
+            it, except the final one (in mode "append", the final one too).
+        tail: The text after it, which may still change.
         final: Whether this is the last caption of this segment and language; then all of the text
             is in `committed`.
         revision: 1, 2, ... in this segment and language. Captions that were not read in time are
-            left out, so numbers may be missing.
+            skipped, so numbers may be missing.
         transcript: In the final caption, the translation of the whole segment, unforced; else None.
         source: The text that was translated.
         time: Time of the update that it was taken from; None if unknown.
         error: Why the segment has no translation, in a final caption without one; else None.
-        flags: In a final caption, what looks wrong with the translation (docs/quality.md), where it
-            is judged and something does; else None.
-        repeated: True in the final caption of a segment that repeats those before it too often: it
-            is not translated, and has no text but what is settled in mode "append". Else None.
+        flags: In a final caption, the flags of the verdict (docs/quality.md), if there are any;
+            else None.
+        repeated: True in the final caption of a segment that repeats earlier ones too often: it is
+            not translated, and has only the text committed in mode "append". Else None.
     """
 
     segment: str
@@ -157,11 +157,11 @@ class Caption:
 
     @property
     def shown(self) -> str:
-        """All of the text, settled or not."""
+        """The committed text and the tail."""
         return self.committed + self.tail
 
     def to_json(self) -> str:
-        """Return the caption as one line of JSON; members that are None are left out."""
+        """Return the caption as one line of JSON, without members that are None."""
         members = {name: value for name, value in asdict(self).items() if value is not None}
         return json.dumps(members, ensure_ascii=False)
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which models a repository has, where they come from, and which of them a server has."""
+"""The models of a repository: their origin, their versions, and what a server has loaded."""

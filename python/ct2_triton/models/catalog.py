@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of a repository and their records, with what a server says of them."""
+"""The models of a repository and their records, with their states on a server."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class CatalogEntry:
     Attributes:
         folder: Its folder.
         versions: The versions in the folder, in order.
-        records: What ct2-prepare wrote of each version; empty where it did not write the version.
-        served: The versions that config.pbtxt has a server load; None where it cannot be read.
-        history: What was promoted and rolled back, the oldest first.
-        states: What a server says of its versions, such as READY; empty where none was asked.
-        follows: The model whose files its versions have; None where they are its own.
+        records: ct2-prepare's record of each version; empty if it did not write the version.
+        served: The versions that config.pbtxt selects; None if it cannot be read.
+        history: Promotions and rollbacks, oldest first.
+        states: States of its versions on a server, such as READY; empty without a server.
+        follows: The model whose files its versions use; None if it has its own.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class CatalogEntry:
 
     @property
     def name(self) -> str:
-        """Its name in Triton: that of the folder."""
+        """Its name in Triton, which is the folder's."""
         return self.folder.name
 
     @property
@@ -54,10 +54,9 @@ class CatalogEntry:
         return any(self.records.values())
 
     def facts(self) -> dict[str, Any]:
-        """Return what is known of it, without the checksum of each file.
+        """Return all facts about it, without the checksums of files.
 
-        The record is that of the version it came with; those of later versions are in
-        `later_versions`.
+        The record is that of the first version; those of later versions are in `later_versions`.
         """
         facts: dict[str, Any] = {
             "name": self.name,
@@ -80,7 +79,7 @@ class CatalogEntry:
 
 
 def read_catalog(repository: Path, states: Sequence[ModelState] = ()) -> list[CatalogEntry]:
-    """Read all models of a repository by name, with the index of a server that has it.
+    """Read all models of a repository, ordered by name, with a server's index of models.
 
     Folders without versions and without configuration are not models.
     """
@@ -91,7 +90,7 @@ def read_catalog(repository: Path, states: Sequence[ModelState] = ()) -> list[Ca
 
 
 def find(catalog: Sequence[CatalogEntry], names: Sequence[str]) -> list[CatalogEntry]:
-    """Find models by name, in that order; no names for all. An error names the nearest."""
+    """Find models by name, in that order; without names, all. An error names the nearest."""
     by_name = {entry.name: entry for entry in catalog}
     for name in names:
         if name not in by_name:
@@ -115,7 +114,7 @@ def _entry(folder: Path, states: Sequence[ModelState]) -> CatalogEntry:
 
 
 def _config_of(folder: Path, versions: Sequence[int]) -> tuple[tuple[int, ...] | None, str | None]:
-    """Return what config.pbtxt says, where it can be read: versions served, whose files."""
+    """Return the served versions and the followed model of config.pbtxt; None if unreadable."""
     try:
         return served_versions(folder, versions), followed_by(folder)
     except (ImportError, VersionError):
@@ -123,7 +122,7 @@ def _config_of(folder: Path, versions: Sequence[int]) -> tuple[tuple[int, ...] |
 
 
 def _counted(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with the number of its files instead of their checksums."""
+    """Return a record with the number of files in place of their checksums."""
     kept = {key: value for key, value in record.items() if key not in _SAID_ALREADY}
     if "files" in kept:
         kept["files"] = len(kept["files"])

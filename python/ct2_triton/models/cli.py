@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _change(args: argparse.Namespace) -> int:
-    """Promote or roll back, and say what is served since."""
+    """Promote or roll back, and print the served versions."""
     from ct2_triton.models.rollout import promote, rollback
     from ct2_triton.version_policy import followers
 
@@ -131,7 +131,7 @@ def _change(args: argparse.Namespace) -> int:
 
 
 def _taker(server: RunningServer, name: str) -> Callable[[str], None]:
-    """Make what has the server load a model, or a follower of it that the server has loaded."""
+    """Return a function that makes the server load a model, or a follower that it has loaded."""
     loaded = {state.name for state in server.model_states() if state.state == "READY"}
 
     def take(model: str) -> None:
@@ -142,7 +142,7 @@ def _taker(server: RunningServer, name: str) -> Callable[[str], None]:
 
 
 def _take(server: RunningServer, name: str) -> None:
-    """Have the server load what the folder says now; raise where it did not, or may not have."""
+    """Make the server load the folder's current state; raise if it did not, or may not have."""
     doubt = (
         f"the folder is as before, but {server.url} may still be loading; check with ct2-models "
         f"list --url {server.url}"
@@ -176,7 +176,7 @@ def _verify(entry: CatalogEntry, *, as_json: bool) -> bool:
 
 
 def _lines(facts: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Write facts as readable text; what is empty is left out."""
+    """Yield facts as lines of text, without empty ones."""
     for key, value in facts.items():
         if value in (None, "", [], {}):
             continue

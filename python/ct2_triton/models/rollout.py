@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promote versions of a model, and roll back: in its folder, and on a running server.
+"""Promote and roll back versions of a model, in its folder and on a running server.
 
-The folder is changed first, so that a server that starts meanwhile agrees. Where the running server
-does not take the change, the folder is put back. Models of text that follow the model are changed
-with it.
+The folder is changed first, so that a server that starts at the same time agrees. If the running
+server does not accept the change, the folder is restored. Text models that follow the model are
+changed with it.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ Versions = tuple[int, ...]
 
 if TYPE_CHECKING:
     Take = Callable[[str], None]
-    """Has running servers take what the folder of a model says; raises where they do not."""
+    """Makes running servers load the folder of a model; raises if they do not."""
 
 
 def promote(model: Path, versions: Sequence[int], take: Take | None) -> Versions:
-    """Have exactly these versions served from now on.
+    """Serve exactly these versions.
 
     Args:
         model: The model's folder.
-        versions: The versions; several are for a canary.
-        take: Called with the model's name, then with those of its followers; what it raises undoes
-            the change. None: there is no such server.
+        versions: The versions; several for a canary.
+        take: Called with the model's name, then with those of its followers; an error undoes the
+            change. None: there is no running server.
 
     Returns:
-        The versions that were served before. Where they are the same, nothing is written, and the
-        servers take what is written.
+        The versions that were served before. If they are the same, nothing is written, but servers
+        still load the folder.
 
     Raises:
-        VersionError: There is no such version, the model follows another, the config cannot be
-            changed, or it says the same and there is no server.
+        VersionError: A version does not exist, the model follows another, the config cannot be
+            changed, or it already selects these versions and there is no server.
         PreparedModelError: A version is damaged.
-        OutputError: Another process changes the model.
+        OutputError: Another process is changing the model.
     """
     after = tuple(sorted(set(versions)))
     _check_leads(model)
@@ -69,9 +69,9 @@ def promote(model: Path, versions: Sequence[int], take: Take | None) -> Versions
 
 
 def rollback(model: Path, take: Take | None) -> tuple[Versions, Versions]:
-    """Go back to what was served before the newest promotion that was not rolled back.
+    """Return to the versions served before the newest promotion that was not rolled back.
 
-    Returned is what was served before, and what is served now; `take` as in `promote`.
+    Returns the versions served before and now; `take` is as in `promote`.
     """
     _check_leads(model)
     with locked(model):
@@ -83,7 +83,7 @@ def rollback(model: Path, take: Take | None) -> tuple[Versions, Versions]:
 
 
 def _previous(model: Path, served: Versions) -> Versions:
-    """Walk the record: a promotion adds what was served before it, a rollback takes it away."""
+    """Return the versions to roll back to: promotions push versions, rollbacks pop them."""
     stack: list[tuple[Versions, Versions]] = []
     for entry in _carried_out(read_history(model), served):
         if entry["action"] == "promote":
@@ -107,7 +107,7 @@ def _previous(model: Path, served: Versions) -> Versions:
 
 
 def _carried_out(history: list[dict[str, Any]], served: Versions) -> list[dict[str, Any]]:
-    """Leave out a last entry after which the process ended before it changed the config."""
+    """Drop the last entry if the process ended before it changed the config."""
     if history and tuple(history[-1]["after"]) != served == tuple(history[-1]["before"]):
         return history[:-1]
     return history
@@ -121,11 +121,11 @@ def _check_leads(model: Path) -> None:
 
 
 def _nobody(name: str) -> None:
-    """Be no server."""
+    """Do nothing: there is no server."""
 
 
 def _together(model: Path) -> list[Path]:
-    """Return the model and those that follow it."""
+    """Return the model and its followers."""
     return [model, *followers(model)]
 
 
@@ -138,7 +138,7 @@ def _check(model: Path, versions: Versions) -> None:
 
 
 def _change(model: Path, action: str, before: Versions, after: Versions, take: Take) -> None:
-    """Write all, then have servers take it; what they took is taken back where one does not."""
+    """Write the change, then make servers load it; undo both if a server does not."""
     folders, taken = _together(model), list[str]()
     for follower in folders[1:]:
         keep_serving(follower)
@@ -159,7 +159,7 @@ def _change(model: Path, action: str, before: Versions, after: Versions, take: T
 
 
 def _write_entry(model: Path, action: str, before: Versions, after: Versions) -> None:
-    """Write the record before the config: an entry is believed where the config agrees with it."""
+    """Write an entry, before the config: it is valid only if the config agrees with it."""
     history = _carried_out(read_history(model), before)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     entry = {"at": now, "action": action, "before": before, "after": after}
@@ -167,7 +167,7 @@ def _write_entry(model: Path, action: str, before: Versions, after: Versions) ->
 
 
 def _serve(folder: Path, versions: Versions) -> None:
-    """Have a model serve these versions; those of a follower are folders without files."""
+    """Make a model serve these versions; a follower's version folders have no files."""
     if versions_served(folder) == versions:
         return
     serve_versions(folder, versions)
@@ -180,7 +180,7 @@ def _serve(folder: Path, versions: Versions) -> None:
 
 @contextmanager
 def _undone_on_failure(folders: Sequence[Path]) -> Iterator[None]:
-    """Put the configs and the record of the first folder back where the block fails."""
+    """Restore the configs, and the record of the first folder, if the block fails."""
     files = [folders[0] / HISTORY_NAME, *(folder / CONFIG_NAME for folder in folders)]
     texts = {file: file.read_text(encoding="utf-8") for file in files if file.is_file()}
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running server's models, over gRPC: which are loaded, and loading one again."""
+"""The models of a running server over gRPC: list and load them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _WITHOUT_ANSWER = {"StatusCode.DEADLINE_EXCEEDED", "StatusCode.CANCELLED"}
 
 
 class RunningServer:
-    """Ask one server."""
+    """A client of one server's model control."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        """Connect as `add_access_arguments` and `url` say, or raise."""
+        """Connect as the arguments `url` and those of `add_access_arguments` say, or raise."""
         import grpc
         from tritonclient.grpc import InferenceServerClient
         from tritonclient.utils import InferenceServerException
@@ -43,7 +43,7 @@ class RunningServer:
             ) from error
 
     def model_states(self) -> list[ModelState]:
-        """Return the index of the models: an entry for each version."""
+        """Return the index of models: an entry for each version."""
         try:
             index = self._client.get_model_repository_index(
                 headers=self._headers, client_timeout=_TIMEOUT_S
@@ -55,9 +55,9 @@ class RunningServer:
         return [ModelState(one.name, one.version, one.state, one.reason) for one in index.models]
 
     def load(self, name: str) -> None:
-        """Have a server under explicit model control load a model, or load it again.
+        """Make a server with explicit model control load or reload a model.
 
-        ConnectionLostError: the server was asked and gave no answer; it may still be loading.
+        Raises ConnectionLostError if the server did not answer; it may still be loading.
         """
         try:
             self._client.load_model(name, headers=self._headers, client_timeout=_LOAD_TIMEOUT_S)
@@ -67,7 +67,7 @@ class RunningServer:
             raise VersionError(error.message()) from error
 
     def _is_live(self) -> bool:
-        """Return whether the server still answers; one that was lost has refused nothing."""
+        """Return whether the server still answers; a lost server has not refused the request."""
         try:
             self._client.is_server_live(headers=self._headers, client_timeout=_TIMEOUT_S)
         except self._refusal:
