@@ -16,7 +16,7 @@ int GpuCount() {
     int count = 0;
     return driver.init(0) == 0 && driver.device_count(&count) == 0 ? count : 0;
   } catch (const Error&) {
-    return 0;  // a driver that is missing or too old is no driver to us
+    return 0;  // the driver is missing or too old
   }
 }
 

@@ -18,7 +18,7 @@ struct Device {
 // later.
 int GpuCount();
 
-// Throws Error(kInvalidArgument), saying what to change, if `device` is not there.
+// Throws Error(kInvalidArgument), saying what to change, if there is no such device.
 void RequireDevice(const Device& device);
 
 }  // namespace ct2triton

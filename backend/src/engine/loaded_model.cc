@@ -22,7 +22,7 @@ const DecodingOptions& Valid(const DecodingOptions& options, const EngineOptions
   return options;
 }
 
-// The defaults of a model must not be refused at its first request.
+// Checks a model's defaults at load, so that they are not refused at the first request.
 void RequireFittingSearch(const SearchOptions& search, const Weights& weights,
                           const EngineOptions& engine) {
   if (search.options().max_decoding_length_multiple > 0) return;  // depends on the row
@@ -40,7 +40,7 @@ std::vector<std::string_view> TokensOf(const Ids& ids, const Vocabulary& vocabul
   return tokens;
 }
 
-// "auto" is the loop on a CPU, and calls on a GPU.
+// "auto": the loop on a CPU, calls on a GPU.
 bool UseLoop(const EngineOptions& engine, const Device& device) {
   return engine.decoding == "loop" ||
          (engine.decoding == "auto" && device.kind == Device::Kind::kCpu);
@@ -91,7 +91,7 @@ void LoadedModel::ChooseAlignment() {
     alignment_ = loop_->ChosenAlignment(engine_);
   } else if (engine_.alignment_layer || !engine_.alignment_heads.empty()) {
     LoopModel::RequireAlignment(engine_, *weights_);
-    alignment_ = std::make_shared<const AlignmentHeads>();  // which no call can follow
+    alignment_ = std::make_shared<const AlignmentHeads>();  // calls cannot use it
   }
 }
 
@@ -99,7 +99,7 @@ void LoadedModel::TryLoop() {
   try {
     loop_ = LoopModel::Get(weights_, engine_.proof == "off" ? Proving::kNever : Proving::kOnce);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kUnavailable) throw;  // the files, which calls need, too
+    if (error.code() == ErrorCode::kUnavailable) throw;  // calls need the files too
     loop_refusal_ = error.what();
     if (engine_.decoding == "loop") {
       throw Error(ErrorCode::kUnsupported,
@@ -108,7 +108,7 @@ void LoadedModel::TryLoop() {
   }
 }
 
-// Why rows of this search run in calls; empty where they run in loops.
+// Why rows of this search run in calls; empty: they run in loops.
 std::string LoadedModel::WhyCalls(const SearchOptions& search) const {
   if (loop_ != nullptr) return loop_->WhyNot(search).value_or("");
   if (!loop_refusal_.empty()) return loop_refusal_;
@@ -156,7 +156,7 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
     }
     return search;
   };
-  if (rows.empty()) search_for(nullptr);  // its options are checked all the same
+  if (rows.empty()) search_for(nullptr);  // its options are checked anyway
   std::vector<CheckedRow> checked;
   checked.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -176,7 +176,7 @@ void LoadedModel::PlanRun(CheckedRow* row, const std::string& name) const {
     return;
   }
   row->in_loop = true;
-  // A call replaces unknown tokens by the model's own heads.
+  // Calls would replace unknown tokens by the attention of the model's own heads.
   row->only_in_loop |= row->alignment && row->search->options().replace_unknowns;
   row->cache_bytes = loop_->CacheBytes(*row);
   row->source_cache_bytes = loop_->SourceCacheBytes(*row);

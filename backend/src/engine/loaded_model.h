@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the rest of the backend sees of the engine: one model on one device, with the options of
-// one Triton model. Knows how rows are checked, and hides CTranslate2.
+// The engine's interface to the rest of the backend: one model on one device, with the options of
+// one Triton model. Checks rows, and hides CTranslate2.
 #pragma once
 
 #include <cstddef>
@@ -30,40 +30,39 @@ class Weights;
 
 class LoadedModel {
  public:
-  // Loads the model in `directory`, or shares weights that are already there. `threads`: what
-  // CTranslate2 may use while it loads. max_search_tokens of `engine` is resolved, not 0.
-  // Where the loop cannot run the model, calls do; with `decoding` "loop" that fails the load.
-  // Throws Error: kNotFound (files), kInvalidArgument (options this model cannot serve),
-  // kUnsupported (library or device).
+  // Loads the model in `directory`, or shares weights that are loaded already. `threads`: for
+  // CTranslate2 while it loads. max_search_tokens of `engine` is resolved, not 0. If the loop
+  // cannot run the model, calls do; with `decoding` "loop" the load fails. Throws Error: kNotFound
+  // (files), kInvalidArgument (options this model cannot serve), kUnsupported (library or device).
   LoadedModel(const std::string& directory, const Device& device, const DecodingOptions& defaults,
               const EngineOptions& engine, size_t threads);
 
-  // Checks the rows of one request against the model and the options it asked for.
-  // `options` null: the model's defaults. Throws Error(kInvalidArgument), with the row's name.
+  // Checks the rows of one request against the model and the request's options. `options` null: the
+  // model's defaults. Throws Error(kInvalidArgument), with the row's name.
   std::vector<CheckedRow> Check(const std::vector<RowInput>& rows, const DecodingOptions* options,
                                 const RowNames& names = RowNames()) const;
 
   const std::shared_ptr<const Weights>& weights() const { return weights_; }
   const Device& device() const;
-  // CTranslate2's own model, for calls; null where these are refused.
+  // CTranslate2's own model, for calls; null: calls are refused.
   const std::shared_ptr<CallModel>& calls() const { return calls_; }
-  // What the loops of the model share; null where all rows run in calls.
+  // The state that the model's loops share; null: all rows run in calls.
   const std::shared_ptr<const LoopModel>& loop() const { return loop_; }
-  // Why there is no loop, where one was wanted; empty otherwise.
+  // Why a requested loop is missing; empty: there is one, or none was requested.
   const std::string& loop_refusal() const { return loop_refusal_; }
   const DecodingOptions& defaults() const { return defaults_; }
   // The option, else <pad> or <blank> of the vocabulary, else the end token.
   int64_t pad_id() const;
-  std::optional<int64_t> padding_to_strip() const;  // the same, but not the end token
-  int64_t longest_source() const;                   // ids of a row
+  std::optional<int64_t> padding_to_strip() const;  // like pad_id(), but never the end token
+  int64_t longest_source() const;                   // in IDs
   bool has_vocabulary_map() const;
   std::vector<std::string_view> SourceTokens(const Ids& ids) const;
   std::vector<std::string_view> TargetTokens(const Ids& ids) const;
-  int64_t unknown_source_id() const;   // what an unknown token of a source is
-  int64_t unknown_id() const;          // and of an answer
-  size_t weight_bytes() const;         // packed copies of the loop and what calls have included
-  size_t call_bytes() const;           // of them, those of CTranslate2's model for calls
-  uint64_t call_loads() const;         // how often that was loaded
+  int64_t unknown_source_id() const;   // unknown token of the source vocabulary
+  int64_t unknown_id() const;          // of the target vocabulary
+  size_t weight_bytes() const;         // including packed copies for loops and CTranslate2's model
+  size_t call_bytes() const;           // of these, those of CTranslate2's model
+  uint64_t call_loads() const;         // how often CTranslate2's model was loaded
   int64_t vocabulary_size() const;     // the larger of source and target
   std::string Description() const;     // for the log: library, device, effective compute type
   std::string MapDescription() const;  // ", vocabulary map of ..."; empty without one
@@ -81,7 +80,7 @@ class LoadedModel {
   const std::shared_ptr<const Weights> weights_;
   const DecodingOptions defaults_;
   std::shared_ptr<CallModel> calls_;
-  const Searches default_searches_;  // with each map, and with null
+  const Searches default_searches_;  // by map; null: whole vocabulary
   std::shared_ptr<const LoopModel> loop_;
   std::string loop_refusal_;
   std::shared_ptr<const AlignmentHeads> alignment_;  // null: the model's own

@@ -36,7 +36,7 @@ void CheckIds(const IdView& ids, Part part, const RowNames& names, size_t row,
   }
 }
 
-// The longest source a client may send, and why.
+// The longest source a client may send, and the reason.
 struct SourceLimit {
   int64_t tokens;
   const char* reason;
@@ -110,13 +110,13 @@ size_t ForcedIds(const CheckedRow& row, const Weights& weights) {
   return row.prefix.size() - std::min(row.prefix.size(), starting);
 }
 
-// What is forced beyond the limit is never generated, and one id of it shows that there is more.
+// Forced tokens beyond the limit are never generated; one more ID shows that there are more.
 Ids PrefixWithinLimit(const IdView& prefix, int64_t limit_tokens, const Weights& weights) {
   const size_t most = static_cast<size_t>(limit_tokens) + 1 + (weights.NeedsPrefix() ? 1 : 0);
   return prefix.Slice(0, std::min(prefix.size(), most)).Copy();
 }
 
-// What decides whether a search is greedy.
+// The options that decide whether a search is greedy.
 std::string SearchText(const DecodingOptions& options) {
   std::string text = "beam_size " + std::to_string(options.beam_size) + ", num_hypotheses " +
                      std::to_string(options.num_hypotheses) + ", sampling_topk " +
@@ -126,7 +126,7 @@ std::string SearchText(const DecodingOptions& options) {
   return text;
 }
 
-// More than that is never tried.
+// Later tokens of the draft are never tried.
 Ids DraftWithinLimit(const RowInput& row, size_t index, const RowNames& names, int64_t limit_tokens,
                      const SearchOptions& search, const Weights& weights) {
   CheckIds(row.draft, Part::kDraft, names, index, weights.target());
@@ -171,7 +171,7 @@ const VocabularyMap* MapFor(const RowInput& row, const Weights& weights,
       HasAnyOf(row.source, engine.vmap_source_ids)) {
     map = &*weights.vocabulary_map();
   }
-  // CTranslate2 would add the others to the candidates of the whole call.
+  // CTranslate2 would add other tokens to the candidates of the whole call.
   return map != nullptr && map->fixed() && !HasAll(*map, row.prefix) ? nullptr : map;
 }
 

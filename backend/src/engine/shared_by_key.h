@@ -8,12 +8,12 @@
 
 namespace ct2triton {
 
-// Values that users share, found by key as long as one uses them. For several threads: a user of a
-// value that is being made waits for it, and for no other one.
+// Values shared by key while they are in use. Thread-safe: a caller waits only while its own value
+// is being made.
 template <class Key, class Value>
 class SharedByKey {
  public:
-  // `make` gives a new one; called where none of this key is in use; may throw.
+  // `make`: returns a new value; called if none of this key is in use; may throw.
   template <class Make>
   std::shared_ptr<Value> Get(const Key& key, const Make& make) {
     const auto place = PlaceOf(key);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostProcessors = size_t{1} << 20;
 
-// Numbers of the processors that the process may run on; none where the system does not say.
+// Numbers of the processors that the process may run on; empty if the system does not tell.
 std::vector<size_t> AllowedProcessors() {
   for (size_t room = CPU_SETSIZE; room <= kMostProcessors; room *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
@@ -50,7 +50,7 @@ size_t PhysicalCores(const std::string& root, const std::vector<size_t>& process
   return first_threads.size();
 }
 
-// Cores that a quota is worth, a part of one counted as one; SIZE_MAX: there is no quota.
+// Number of cores of a quota, rounded up; SIZE_MAX: no quota.
 size_t Worth(double quota_us, double period_us) {
   if (!(quota_us > 0) || !(period_us > 0)) return SIZE_MAX;
   return static_cast<size_t>(std::ceil(std::min(quota_us / period_us, 1e9)));
@@ -72,8 +72,8 @@ size_t QuotaOfVersion1(const std::string& folder) {
   return given ? Worth(quota_us, period_us) : SIZE_MAX;
 }
 
-// The least of the quotas of a group and of those above it. A container may see its own group as
-// the topmost one, under a path that is not there.
+// The smallest quota of a group and of those above it. A container may see its own group as the
+// topmost one, under a path that does not exist.
 template <typename Quota>
 size_t LeastQuota(const std::string& mount, std::string group, const Quota& quota) {
   size_t least = quota(mount);

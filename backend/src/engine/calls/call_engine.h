@@ -11,21 +11,22 @@
 
 namespace ct2triton {
 
-// What a running call asks of the owner of its rows and reports to it, on the engine's thread.
+// The owner of a running call's rows. Called on the engine's thread.
 class CallWatcher {
  public:
   virtual ~CallWatcher() = default;
   // True to end the row at this position of the call; asked between the steps of a search that can
   // end rows alone.
   virtual bool Cancelled(size_t position) = 0;
-  // The answer of the row at this position has grown by an id that will not change.
+  // The output of the row at this position has grown by an ID that will not change.
   virtual void RowGrew(size_t position, int64_t id) = 0;
-  // The row at this position has ended, others may not have: of searches that report rows.
+  // The row at this position has ended, but others may still run. Only for searches that report
+  // rows.
   virtual void RowEnded(size_t position, RowResult result) = 0;
 };
 
-// Calls of CTranslate2, one at a time. On a GPU the thread that makes it, in its ThreadScope, runs
-// it and ends it; on a CPU any thread may run it.
+// Calls of CTranslate2, one at a time. On a GPU one thread makes, runs and destroys it, in its
+// ThreadScope; on a CPU any thread may run it.
 class CallEngine {
  public:
   virtual ~CallEngine() = default;
@@ -39,7 +40,7 @@ class CallEngine {
   // so the longest shows the step at which the search ended. Where that is before the row's own
   // limit, the limit would have changed nothing; the other rows run again at their own.
   //
-  // Throws Error(kInternal) if CTranslate2 fails; the engine works on afterwards.
+  // Throws Error(kInternal) if CTranslate2 fails; the engine can still be used afterwards.
   virtual std::vector<RowResult> Run(const std::vector<const CheckedRow*>& rows,
                                      CallWatcher* watcher, RunTimes* times) = 0;
 };

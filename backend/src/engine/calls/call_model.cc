@@ -13,7 +13,7 @@
 namespace ct2triton {
 namespace {
 
-// A model that has come waits as long for the first call of the rows that wanted it.
+// How long a loaded model waits for the first call of the rows that needed it.
 constexpr uint64_t kFirstCall_ns = 10'000'000'000;
 
 }  // namespace
@@ -72,7 +72,7 @@ void CallModel::Fetch() noexcept {
     wanted_ = true;
     changed_.notify_all();
     return;
-  } catch (const std::exception&) {  // no thread can be had
+  } catch (const std::exception&) {  // no thread can be started
   }
   Tell([](Listener* listener) { listener->ModelFailed(OutOfMemory()); });
 }
@@ -153,10 +153,10 @@ std::shared_ptr<CallEngine> CallModel::TakeEngine(uint64_t stay_ns) {
     engine = std::move(engines_.back());
     engines_.pop_back();
   }
-  engines_.reserve(engines_.size() + taken_ + 1);  // so that giving it back needs no memory
+  engines_.reserve(engines_.size() + taken_ + 1);  // so that returning the engine allocates nothing
   ++taken_;
-  if (std::exchange(awaits_call_, false)) stays_until_ns_ = 0;  // from here on calls say it
-  lock.unlock();  // where there is no memory for what is returned, the engine goes back here
+  if (std::exchange(awaits_call_, false)) stays_until_ns_ = 0;  // from now on calls set it
+  lock.unlock();  // GiveBack takes it if there is no memory for the result
   return {engine.release(), [this, stay_ns](CallEngine* taken) { GiveBack(taken, stay_ns); }};
 }
 

@@ -22,11 +22,11 @@ namespace ct2triton {
 
 class Weights;
 
-// In memory while calls need it: loaded by a thread of its own when the first row needs it, so that
-// no decoding thread waits, and removed some time after the last call. Threads may use it at once.
+// In memory while calls need it. A thread of its own loads it when the first row needs it, so that
+// no decoding thread waits. It is removed some time after the last call. Thread-safe.
 class CallModel {
  public:
-  // Called on that thread when the model comes or goes. It must not remove itself meanwhile.
+  // Called on that thread when the model was loaded or removed. Must not call Remove.
   class Listener {
    public:
     virtual void ModelCame() noexcept = 0;
@@ -37,7 +37,7 @@ class CallModel {
     ~Listener() = default;
   };
 
-  // The one of these weights. `threads`: that loading it may use.
+  // The one of these weights. `threads`: for loading it.
   static std::shared_ptr<CallModel> Get(const std::shared_ptr<const Weights>& weights,
                                         size_t threads);
 
@@ -47,21 +47,21 @@ class CallModel {
   CallModel& operator=(const CallModel&) = delete;
 
   void Add(Listener* listener);
-  void Remove(Listener* listener) noexcept;  // waits while it is being called
+  void Remove(Listener* listener) noexcept;  // waits until no call of it runs
 
   // Loads it now, on the calling thread, for as long as this object lives. Throws Error.
   void Keep();
-  // Has it loaded if it is not there; then all listeners are called.
+  // Starts loading unless it is loaded; then all listeners are called.
   void Fetch() noexcept;
   bool here() const noexcept { return here_; }
 
-  // An engine for one call, of a model on a CPU. It goes back when it is released, and the model
-  // stays for `stay_ns` more. Null where the model is not there.
+  // An engine for one call of a model on a CPU. After its release the model stays for another
+  // `stay_ns`. Null if the model is not loaded.
   std::shared_ptr<CallEngine> TakeEngine(uint64_t stay_ns);
-  // An engine of a model that is kept, for the calling thread alone.
+  // An engine of a model after Keep(), only for the calling thread.
   std::unique_ptr<CallEngine> NewEngine() const;
 
-  size_t bytes() const noexcept { return bytes_; }    // of its memory now
+  size_t bytes() const noexcept { return bytes_; }    // of memory in use
   uint64_t loads() const noexcept { return loads_; }  // how often it was loaded
 
  private:
@@ -87,7 +87,7 @@ class CallModel {
   std::vector<std::unique_ptr<CallEngine>> engines_;  // not in use
   size_t taken_ = 0;
   uint64_t stays_until_ns_ = 0;
-  bool awaits_call_ = false;  // none was made since it has come
+  bool awaits_call_ = false;  // no call since it was loaded
   bool kept_ = false;
   bool wanted_ = false;
   bool ending_ = false;

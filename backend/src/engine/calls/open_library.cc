@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin's way to libct2triton_calls.so, which lies beside it.
+// Opens libct2triton_calls.so, which is in the same folder as the plugin.
 #include <dlfcn.h>
 
 #include <array>
@@ -45,7 +45,7 @@ const CallLibrary* Open() {
   std::array<char, 1024> complaint{};
   const CallLibrary* library = open(CT2TRITON_BUILD, complaint.data(), complaint.size());
   if (library == nullptr) Refuse(path + ": " + complaint.data());
-  handle.release();  // a library that is used stays; one that is refused may be replaced
+  handle.release();  // an accepted library stays loaded; a refused one may be replaced
   return library;
 }
 

@@ -29,7 +29,7 @@ class Scores : public LoopListener {
 };
 
 std::vector<float> OfLoop(const DeviceModel& model, const CheckedRow& row) {
-  // The model outlives the loop, which ends here.
+  // The model outlives the loop, which is destroyed here.
   const std::shared_ptr<const DeviceModel> borrowed(std::shared_ptr<void>(), &model);
   DecodeLoop loop(borrowed, std::make_shared<LoopCaches>(/*keep_bytes=*/0));
   Scores scores;
@@ -57,7 +57,7 @@ BeamTrialReport TryBeams(const DeviceModel& model, const BeamTrialRow& truth,
   for (size_t i = 0; agree && i < found.size(); ++i) {
     const float error = ErrorOf(found[i], expected[i]);
     report.largest_error = std::max(report.largest_error, error);
-    agree = error <= tolerance;  // and not the other way round: it may be no number
+    agree = error <= tolerance;  // not `>`, because the error may be NaN
   }
   if (agree) return report;
   std::ostringstream text;

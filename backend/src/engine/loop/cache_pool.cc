@@ -9,7 +9,7 @@
 namespace ct2triton {
 namespace {
 
-// Sizes are rounded up to eight steps per doubling, so that blocks fit other rows again: at most an
+// Sizes are rounded up to eight steps per doubling, so that other rows can reuse blocks. At most an
 // eighth is wasted.
 size_t BlockFloats(size_t floats) {
   size_t step = 1024;
@@ -44,7 +44,7 @@ size_t CachePool::BlockBytes(size_t floats) { return BlockFloats(floats) * sizeo
 
 CacheBlock CachePool::Take(size_t floats) {
   const size_t size = BlockFloats(floats);
-  CacheBlock block(this, Count(size, true), size);  // gives back what was counted if the next fails
+  CacheBlock block(this, Count(size, true), size);  // undoes the count if the next line throws
   if (!block.floats_) block.floats_ = NewFloats(size);
   return block;
 }
@@ -54,13 +54,13 @@ CacheBlock CachePool::Reserve(size_t floats) {
   return {this, Count(size, false), size};
 }
 
-// Counts a block of this size. Returns the memory of one that came back, if there is one.
+// Counts a block of this size. Returns the memory of a returned block, if there is one.
 FloatArray CachePool::Count(size_t size, bool reuse) {
   const size_t bytes = size * sizeof(float);
   FloatArray memory;
   const std::lock_guard<std::mutex> lock(mutex_);
   Shelf& shelf = shelves_[size];
-  // Room to come back to, made here, where it may fail.
+  // Room for its return is reserved here, where an exception is allowed.
   shelf.free.reserve(shelf.free.size() + shelf.in_use + 1);
   if (reuse && !shelf.free.empty()) {
     memory = std::move(shelf.free.back());
@@ -76,7 +76,7 @@ void CachePool::Give(FloatArray floats, size_t size) noexcept {
   const size_t bytes = size * sizeof(float);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Shelf& shelf = shelves_[size];  // it is there since Take
+    Shelf& shelf = shelves_[size];  // exists since Take
     --shelf.in_use;
     bytes_in_use_ -= bytes;
     if (floats) {
@@ -84,11 +84,11 @@ void CachePool::Give(FloatArray floats, size_t size) noexcept {
       bytes_kept_ += bytes;
     }
   }
-  while (TakeSurplus()) {  // and frees it without the lock, which all loops want
+  while (TakeSurplus()) {  // freed without the lock, because all loops use it
   }
 }
 
-// A block beyond those that are kept, of the size of which most are free.
+// Removes a block if more than the kept memory is free: one of the size with most free memory.
 FloatArray CachePool::TakeSurplus() noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (bytes_kept_ <= std::max<size_t>(keep_bytes_, bytes_in_use_)) return nullptr;

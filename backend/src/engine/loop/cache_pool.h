@@ -14,7 +14,7 @@ namespace ct2triton {
 
 class CachePool;
 
-// Memory for keys and values; goes back to its pool, which must be there as long.
+// Memory for keys and values; returns to its pool, which must outlive it.
 class CacheBlock {
  public:
   CacheBlock() = default;
@@ -37,15 +37,15 @@ class CacheBlock {
 
 // Hands out memory for keys and values, and keeps returned memory for the next rows: fresh memory
 // costs a page fault every 4 kB, and returning memory to the system stops all cores for a moment.
-// It keeps as much as the running rows have. Threads may use it at once.
+// It keeps as much unused memory as the running rows use. Thread-safe.
 class CachePool {
  public:
-  // `keep_bytes`: unused memory up to this size may always stay here.
+  // `keep_bytes`: unused memory up to this size is always kept.
   explicit CachePool(size_t keep_bytes);
 
-  // At least `floats`, not set to anything. Throws std::bad_alloc.
+  // At least `floats`, uninitialized. Throws std::bad_alloc.
   CacheBlock Take(size_t floats);
-  // A block that counts, without memory here: what it stands for lies on another device.
+  // A block that counts, but has no memory here: the memory is on another device.
   CacheBlock Reserve(size_t floats);
   // What both add to bytes_in_use().
   static size_t BlockBytes(size_t floats);
@@ -61,7 +61,7 @@ class CachePool {
 
   // The blocks of one size.
   struct Shelf {
-    std::vector<FloatArray> free;  // has room for those in use, too
+    std::vector<FloatArray> free;  // capacity includes those in use
     size_t in_use = 0;
   };
 

@@ -12,7 +12,7 @@
 namespace ct2triton {
 namespace {
 
-// What the library throws, as an Error that says so.
+// Turns exceptions of the library into an Error that names it.
 template <typename Action>
 auto OfLibrary(const Action& action) {
   try {
@@ -92,8 +92,8 @@ std::vector<bool> DecodeLoop::WhoTakesPart() {
   return budget_.Choose(costs);
 }
 
-// The rows in order, less those that end without a step or do not take part. `choosing`: of
-// these, those that will have no more forced tokens.
+// The rows in order, without those that end without a step or skip this step. `choosing`: of these,
+// the rows without further forced tokens.
 std::vector<StepSequence> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
   const std::vector<bool> takes_part = WhoTakesPart();
   std::vector<StepSequence> feed;
@@ -110,8 +110,7 @@ std::vector<StepSequence> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) 
   return feed;
 }
 
-// Found by the step, for the outputs of these rows in their order. A row whose results come later
-// has taken no part.
+// `found`: of the outputs of these rows, in order. A row whose results come later skips this step.
 void DecodeLoop::Choose(const std::vector<Choosing>& rows, const std::vector<Found>& found,
                         std::vector<StepSequence>* feed) {
   const Found* next = found.data();
@@ -127,7 +126,7 @@ void DecodeLoop::Choose(const std::vector<Choosing>& rows, const std::vector<Fou
   }
 }
 
-// Takes no memory, and so cannot fail.
+// Allocates no memory, so it cannot fail.
 void DecodeLoop::Accept(LoopListener* listener) noexcept {
   for (const auto& row : rows_) counters_.draft_tokens_kept += row->Accept(listener);
   const auto ended =

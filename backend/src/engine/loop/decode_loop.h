@@ -17,7 +17,7 @@
 
 namespace ct2triton {
 
-// The loop that runs on a device. Loops of the same model share its weights, and nothing else.
+// The decode loop on a device. Loops of the same model share only its weights.
 class DecodeLoop final : public LoopEngine {
  public:
   // `caches`: loops of one model may share them.
@@ -29,17 +29,17 @@ class DecodeLoop final : public LoopEngine {
   std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) override;
   void Step(LoopListener* listener) override;
   void Remove(LoopRow row) noexcept override;
-  // Takes all rows out.
+  // Removes all rows.
   void Clear() noexcept;
 
   size_t running() const override { return rows_.size(); }
   const LoopCounters& counters() const override { return counters_; }
 
  private:
-  // A row that chooses at this step, and of how many outputs.
+  // A row that chooses at this step, and its number of outputs.
   struct Choosing {
     RunningRow* row;
-    size_t fed;  // its place in the step
+    size_t fed;  // its index in the step
     size_t count;
   };
 
@@ -54,7 +54,7 @@ class DecodeLoop final : public LoopEngine {
   const std::unique_ptr<LoopCompute> compute_;
   SearchRulesCache rules_;
   StepBudget budget_;
-  std::vector<std::unique_ptr<RunningRow>> rows_;  // in the order they came
+  std::vector<std::unique_ptr<RunningRow>> rows_;  // in order of arrival
   LoopRow next_row_ = 0;
   LoopCounters counters_;
 };

@@ -25,10 +25,10 @@
 namespace ct2triton {
 namespace {
 
-// Unused caches that are kept for the next rows.
+// Size of unused caches that are always kept for the next rows.
 constexpr size_t kKeptCacheBytes = size_t{64} << 20;
 
-// Packing reads and writes memory: so many threads take about all that there is of its bandwidth.
+// Packing reads and writes memory: this many threads use about all of its bandwidth.
 constexpr size_t kMostPackingThreads = 8;
 
 size_t PackingThreads() { return std::min(CoresOfProcess().physical, kMostPackingThreads); }
@@ -52,12 +52,12 @@ std::string Describe(const TrialReport& trial) {
 
 }  // namespace
 
-// What is known of the weights, or what CTranslate2 makes of a trial's rows. Asked before the
-// weights are packed, so that not both are in memory.
+// A proof, or CTranslate2's results for a trial. Made before the weights are packed, so that
+// CTranslate2's model and the packed weights are not in memory together.
 struct LoopModel::Evidence {
-  std::string id{};  // of the proof; empty: proofs are of our own code for CPUs
+  std::string id{};  // of the proof; empty: proofs exist only for our CPU code
   ProofSearch known{};
-  std::optional<TrialTruth> truth{};  // where none is known
+  std::optional<TrialTruth> truth{};  // if there is no proof
 };
 
 std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights,
@@ -79,7 +79,7 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, Proving prov
 }
 
 void LoopModel::Make(const std::shared_ptr<const Weights>& weights, Proving proving) {
-  ReadDecoder(weights->file());  // refuses what the loop does not know before anything is loaded
+  ReadDecoder(weights->file());  // refuses unsupported models before anything is loaded
   const auto place = gpu::PlaceOf(weights->device());
   on_host_ = !place;
   std::optional<Evidence> evidence;
@@ -92,7 +92,7 @@ void LoopModel::Make(const std::shared_ptr<const Weights>& weights, Proving prov
     LayerPacker packer(weights->file(), weights->loop_type(), PackingThreads());
     model_ = std::make_shared<const HostModel>(weights, &packer);
     making_ = packer.Description();
-    weights->file().RequireUnchanged();  // its weights were read piece by piece
+    weights->file().RequireUnchanged();  // its weights were read in pieces
   }
   if (evidence) proof_ = Settle(*evidence);
 }
@@ -113,7 +113,7 @@ std::string LoopModel::Settle(const Evidence& evidence) const {
   return remark.empty() ? report : remark + ", so " + report;
 }
 
-// Whoever made it did not want it proved, and another one does.
+// It was made without a proof, which a later user wants.
 void LoopModel::ProveIfNot(const Weights& weights) {
   const std::lock_guard<std::mutex> lock(proof_mutex_);
   if (proof_) return;

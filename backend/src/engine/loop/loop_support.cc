@@ -10,11 +10,11 @@ namespace ct2triton {
 
 namespace {
 
-// Of a search of alternatives: all of its beams run at every step, and nothing can part them.
+// Limit for a search of alternatives, because all of its beams must run at every step.
 constexpr int64_t kMostAlternativeBeams = 128;
 
 using D = DecodingOptions;
-// The options that the loop obeys, or that change nothing in it.
+// The options that the loop supports, or that do not affect it.
 constexpr std::tuple kKnown(&D::beam_size, &D::num_hypotheses, &D::patience, &D::length_penalty,
                             &D::prefix_bias_beta, &D::draft_bias, &D::repetition_penalty,
                             &D::no_repeat_ngram_size, &D::disable_unk, &D::suppress_sequences,
@@ -26,7 +26,7 @@ constexpr std::tuple kKnown(&D::beam_size, &D::num_hypotheses, &D::patience, &D:
                             &D::return_alignments, &D::quality, &D::on_doubt, &D::replace_unknowns,
                             &D::return_alternatives, &D::min_alternative_expansion_prob);
 
-// An option that is new to the loop stays.
+// Resets known options, so that only options unknown to the loop remain set.
 DecodingOptions WithoutKnown(DecodingOptions options) {
   const DecodingOptions defaults;
   std::apply([&](auto... known) { ((options.*known = defaults.*known), ...); }, kKnown);

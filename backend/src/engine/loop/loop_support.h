@@ -10,11 +10,10 @@
 
 namespace ct2triton {
 
-// What keeps rows of this search out of the decode loop, so that a call of CTranslate2 must run
-// them: the options, as the end of a sentence. Nothing where the loop can run them.
-// About the model as such: DeviceModel's constructor.
+// Why the loop cannot run rows of this search, so that a call of CTranslate2 must: the options, as
+// the end of a sentence. None: it can. DeviceModel's constructor checks the model itself.
 std::optional<std::string> WhyNotLoop(const SearchOptions& search);
-// The same of one row, whose search is one that the loop can run.
+// Why the loop cannot run this row, although it can run its search.
 std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weights);
 
 }  // namespace ct2triton

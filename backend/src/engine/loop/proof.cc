@@ -29,11 +29,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBlockWords = size_t{1} << 17;  // of what is read at once
-constexpr size_t kLanes = 4;                     // sums that a processor computes side by side
+constexpr size_t kBlockWords = size_t{1} << 17;  // read at a time
+constexpr size_t kLanes = 4;                     // sums computed in parallel
 constexpr size_t kShownReason = 300;             // characters
 
-// Of a model's folder, beside model.bin.
+// Files of a model's folder, in addition to model.bin.
 constexpr const char* kTextFiles[] = {"config.json",           "shared_vocabulary.json",
                                       "shared_vocabulary.txt", "source_vocabulary.json",
                                       "source_vocabulary.txt", "target_vocabulary.json",
@@ -48,7 +48,7 @@ std::optional<std::string> ReadText(const fs::path& path) {
   return text.str();
 }
 
-// The nearest manifest: of the version, else of the model.
+// The manifest of the version; if there is none, that of the model.
 fs::path ManifestOf(const std::string& directory) {
   const fs::path version = fs::path(directory).parent_path();
   std::error_code failed;
@@ -56,7 +56,7 @@ fs::path ManifestOf(const std::string& directory) {
   return fs::exists(own, failed) ? own : version.parent_path() / "ct2_model.json";
 }
 
-// Empty where the process has no home.
+// Empty if the process has no home directory.
 fs::path CacheFile(const std::string& id) {
   const auto under = [&id](const fs::path& root) { return root / "ct2-triton" / "proofs" / id; };
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -107,7 +107,7 @@ std::string ProofId(const Weights& weights) {
   }
   const ModelFile& file = weights.file();
   std::vector<uint64_t> words;
-  std::map<const Variable*, uint64_t> sums;  // of what has several names: once
+  std::map<const Variable*, uint64_t> sums;  // a variable with several names is summed once
   for (const auto& [name, variable] : file.variables()) {
     add(name);
     add(std::to_string(static_cast<int>(variable->type)));

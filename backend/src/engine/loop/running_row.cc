@@ -12,7 +12,7 @@
 namespace ct2triton {
 namespace {
 
-// Ids as CTranslate2 makes them from tokens: of a token that stands twice, the first.
+// IDs as CTranslate2 derives them from tokens: the first ID of a token that occurs twice.
 int64_t ByName(int64_t id, const Vocabulary& vocabulary) {
   return static_cast<int64_t>(vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id))));
 }
@@ -36,7 +36,7 @@ Outputs Forced(const Ids& first_ids, const SearchRules& rules, size_t limit) {
   return forced;
 }
 
-// How much longer a step of the row takes because it draws: its candidates are sorted.
+// Extra cost of a step of the row because it draws: its candidates are sorted.
 double DrawCost(const CheckedRow& row, const Weights& weights) {
   constexpr double kCandidatesPerRow = 2000;
   if (!row.search->Draws()) return 1;
@@ -119,7 +119,7 @@ void RunningRow::MakeAlignment() {
                                      first, row_.source.size(), model_.CacheTokens(row_));
 }
 
-// Its forced tokens reach its limit: it ends without having run.
+// Its forced tokens reach its limit, so it ends without a decode step.
 void RunningRow::EndForced(const Outputs& forced) {
   const auto settings = BeamSettings::Of(*row_.search);
   const bool pushes_back = settings.beams > 1 && !row_.search->options().return_alternatives;
@@ -162,7 +162,7 @@ size_t RunningRow::AddTo(std::vector<StepSequence>* feed, StepRoom* room) {
   return outputs;
 }
 
-// Returns how many tokens of it.
+// Returns the number of draft tokens added.
 size_t RunningRow::AddDraft(StepRoom* room) {
   if (greedy() == nullptr) return 0;
   const Outputs& tried = greedy()->Try(std::min(room->drafts, capacity_ - position_ - feeding_));
@@ -210,7 +210,7 @@ Hypothesis RunningRow::Finished(Ids ids, const Ids& positions) const {
   return hypothesis;
 }
 
-// An id of the answer. After its choice, only an unknown token may still be replaced.
+// An ID of the output. Of chosen tokens, only unknown ones may still be replaced.
 int64_t RunningRow::Shown(int64_t id, int64_t position) const {
   const Weights& weights = model_.weights();
   if (!row_.search->options().replace_unknowns || !IsUnknown(id, weights)) return id;
@@ -246,7 +246,7 @@ size_t RunningRow::Accept(LoopListener* listener) noexcept {
   return kept;
 }
 
-// feed_ and answer_ have room.
+// feed_ and answer_ have enough capacity.
 size_t RunningRow::AcceptChoice() noexcept {
   has_chosen_ = true;
   fed_ = 0;
@@ -259,7 +259,7 @@ size_t RunningRow::AcceptChoice() noexcept {
   return 0;
 }
 
-// Those of the draft that were right are in the cache; what follows them is written again.
+// Accepted draft tokens are in the cache; the entries after them are overwritten.
 size_t RunningRow::AcceptGreedy() noexcept {
   greedy()->Accept();
   const auto& chosen = greedy()->chosen();

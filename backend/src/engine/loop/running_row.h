@@ -24,36 +24,36 @@
 
 namespace ct2triton {
 
-// A row of a loop: its search, its cache, and what it brings into the next step. A step is two
-// things: Choose, which may fail and changes nothing that shows, and Accept, which cannot fail.
+// A row of a loop: its search, its cache, and its tokens for the next step. A step has two parts:
+// Choose, which may fail and changes no visible state, and Accept, which cannot fail.
 class RunningRow {
  public:
-  // Takes the row's cache from `compute`. The model and `row` must be there as long.
+  // Takes the row's cache from `compute`. The model and `row` must outlive it.
   RunningRow(LoopRow name, const CheckedRow& row, const DeviceModel& model,
              const std::shared_ptr<const SearchRules>& rules, LoopCompute* compute);
 
   LoopRow name() const { return name_; }
   const CheckedRow& row() const { return row_; }
-  // Nothing more is to be computed: its forced tokens reach its limit, or it ended at this step.
+  // Whether nothing more must be computed: its forced tokens reach its limit, or it ended at this
+  // step.
   bool ended() const { return result_.has_value(); }
   void set_encoding(std::shared_ptr<const Encoding> encoding) { encoding_ = std::move(encoding); }
 
-  // Of its beams, each with the tokens that it attends to and the candidates that it draws from.
-  // Measured: a token of the past costs about 1/100 of a row. A draft is left out: all drafts of a
+  // Cost of its beams, each with the tokens that it attends to and the candidates that it draws
+  // from. A past token costs about 1/100 of a row (measured). Drafts do not count: their tokens per
   // step are bounded.
   StepCost Cost() const;
-  // It takes no part in this step.
+  // Leaves it out of this step.
   void Skip() noexcept { feeding_ = 0; }
-  // Adds the tokens that it brings into the next step. Returns how many of what the step gives it
-  // will choose from: one of a greedy row and of each token of its draft, one of each beam, none
-  // while forced tokens follow.
+  // Adds its tokens for the next step. Returns the number of outputs it will choose from: one for a
+  // greedy row and for each token of its draft, one per beam, none while forced tokens follow.
   size_t AddTo(std::vector<StepSequence>* feed, StepRoom* room);
-  // Adds how each of these is chosen from.
+  // Adds the rules of each of these choices.
   void AddRules(std::vector<OutputRules>* rules) const;
-  // found: what the step gave, one for each that AddTo counted.
+  // found: results of the step, one for each output that AddTo counted.
   void Choose(const Found* found);
-  // What the step did becomes true, and is reported; nothing of a row that took no part. Returns
-  // how many of its tokens were of a draft.
+  // Applies and reports the results of the step; nothing for a row that was left out. Returns the
+  // number of accepted draft tokens.
   size_t Accept(LoopListener* listener) noexcept;
 
  private:
@@ -79,23 +79,23 @@ class RunningRow {
   const DeviceModel& model_;
   const std::shared_ptr<const SearchRules> rules_;
   const double draw_cost_;
-  std::unique_ptr<RowAlignment> alignment_;  // null: the row asks for none
+  std::unique_ptr<RowAlignment> alignment_;  // null: not requested
   Search search_;
-  int64_t kept_ = 0;           // tokens of the draft, so far
-  Ids answer_;                 // of a greedy row, so far; has room for all that may come
-  size_t reported_ = 0;        // ids of the answer
+  int64_t kept_ = 0;           // accepted draft tokens
+  Ids answer_;                 // of a greedy row, so far; has its final capacity
+  size_t reported_ = 0;        // IDs of the answer
   std::vector<int32_t> feed_;  // ids of tokens that are not in the cache yet: the forced ones, then
                                // the last one of each beam
-  std::vector<int32_t> tokens_;  // of this step: of these, then of the draft
+  std::vector<int32_t> tokens_;  // of this step: of feed_, then of the draft
   size_t prompt_ = 0;            // see StepSequence
-  size_t fed_ = 0;               // of the forced ones, so many are in the cache by now
-  size_t feeding_ = 0;           // so many more will be after this step; 0: it takes no part
+  size_t fed_ = 0;               // tokens of feed_ in the cache
+  size_t feeding_ = 0;           // tokens of feed_ that this step adds; 0: left out
   bool has_chosen_ = false;
   size_t position_ = 0;  // tokens in the cache
   size_t capacity_ = 0;  // tokens that fit
   std::unique_ptr<RowCache> cache_;
   std::shared_ptr<const Encoding> encoding_;
-  std::optional<RowResult> next_result_;  // it ends with this step
+  std::optional<RowResult> next_result_;  // set if it ends with this step
   std::optional<RowResult> result_;
 };
 

@@ -26,7 +26,7 @@ SharedEncodings::Answer SharedEncodings::Await(const Ids& source) {
   }
 }
 
-// Nothing while another thread makes it.
+// None while another thread makes it.
 std::optional<SharedEncodings::Answer> SharedEncodings::Look(const Ids& source) {
   const auto [begin, end] = entries_.equal_range(source);
   for (auto it = begin; it != end; ++it) {

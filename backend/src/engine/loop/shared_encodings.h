@@ -17,19 +17,18 @@ namespace ct2triton {
 
 class Encoding;
 
-// The encodings that live, by their source ids: rows of all loops of a model that have the same
-// source share one. It keeps none alive itself: an encoding ends with its last row. Threads may use
-// it at once.
+// Encodings in use, by source IDs. Rows with the same source share one, across all loops of a
+// model. It owns none: an encoding is destroyed with its last row. Thread-safe.
 class SharedEncodings {
  private:
   struct Entry {
     bool published = false;
     std::weak_ptr<const Encoding> encoding;
   };
-  using Entries = std::multimap<Ids, Entry>;  // a second of a source: while the first is destroyed
+  using Entries = std::multimap<Ids, Entry>;  // two of one source: while the first is destroyed
 
  public:
-  // Stands for one encoding in here, while it is made and as long as it lives.
+  // Entry of one encoding, from when it is being made until it is destroyed.
   class Place {
    public:
     Place() = default;
@@ -45,20 +44,21 @@ class SharedEncodings {
     Entries::iterator entry_;
   };
 
-  // An encoding that lives; or else a place for the one that the caller is to make now; neither
-  // while another thread makes it.
+  // An encoding in use; or a place for the encoding that the caller must make now; neither while
+  // another thread makes it.
   struct Answer {
     std::shared_ptr<const Encoding> encoding;
     std::optional<Place> place;
   };
   Answer Find(const Ids& source);
-  // Waits instead while another thread makes it. The caller must not be making one itself, or two
-  // threads could wait for each other.
+  // Waits while another thread makes it. The caller must not be making an encoding itself, because
+  // two threads could wait for each other.
   Answer Await(const Ids& source);
-  // Others may use it from now on. A place that ends without this leaves the encoding to others.
+  // Makes the encoding available to others. If a place is destroyed without this, another thread
+  // may make the encoding.
   void Publish(const std::shared_ptr<const Encoding>& encoding) noexcept;
 
-  // Whether one lives or is being made.
+  // Whether an encoding is in use or being made.
   bool Has(const Ids& source) const;
   size_t size() const;
 
@@ -67,11 +67,11 @@ class SharedEncodings {
   void Leave(Entries::iterator entry) noexcept;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // one was published or left
+  std::condition_variable changed_;  // an encoding was published or given up
   Entries entries_;
 };
 
-// An encoded source, in the form in which the attention takes it. Rows may share it.
+// An encoded source, in the form that attention reads. Rows may share it.
 class Encoding {
  public:
   Encoding(SharedEncodings::Place place, size_t tokens)
@@ -89,7 +89,7 @@ class Encoding {
   const size_t tokens_;
 };
 
-// The memory of rows that run, for all loops of a model.
+// The memory of running rows, for all loops of a model.
 struct LoopCaches {
   explicit LoopCaches(size_t keep_bytes) : pool(keep_bytes) {}
 

@@ -40,12 +40,12 @@ SourceEncoder::Encodings SourceEncoder::Encode(const std::vector<const CheckedRo
   for (Batch& batch : BatchesOf(std::move(tasks))) {
     EncodeBatch(std::move(batch), caches, &encodings, counts);
   }
-  // To wait for another thread takes no longer than to encode the same source beside it.
+  // Waiting for another thread takes no longer than encoding the same source at the same time.
   for (const size_t i : later) {
     auto answer = caches->encodings.Await(rows[i]->source);
     encodings[i] = std::move(answer.encoding);
     if (!answer.place) continue;
-    Batch alone;  // what the other thread made has failed or ended
+    Batch alone;  // the other thread's encoding failed or is gone
     alone.push_back({rows[i], i, std::move(*answer.place)});
     EncodeBatch(std::move(alone), caches, &encodings, counts);
   }
@@ -71,7 +71,7 @@ void SourceEncoder::EncodeBatch(Batch batch, LoopCaches* caches, Encodings* enco
   }
 }
 
-// As CTranslate2 makes them from tokens: of a token that stands twice, the first id.
+// As CTranslate2 derives them from tokens: the first ID of a token that occurs twice.
 std::vector<size_t> SourceEncoder::IdsOf(const CheckedRow& row) const {
   const auto& files = model_.weights().files();
   const auto& vocabulary = model_.weights().source();

@@ -14,11 +14,11 @@ namespace ct2triton {
 
 struct LoopCounters;
 
-// Finds or makes the encodings of sources; for one thread at a time. Which form they have, the
-// attention decides that takes them.
+// Finds or makes the encodings of sources, in the form that the device's attention reads. Not
+// thread-safe.
 class SourceEncoder {
  public:
-  // The model must be there as long. `most_rows`: encoded together.
+  // The model must outlive it. `most_rows`: encoded together at most.
   SourceEncoder(const DeviceModel& model, size_t most_rows)
       : model_(model), most_rows_(most_rows) {}
   virtual ~SourceEncoder() = default;
@@ -27,20 +27,20 @@ class SourceEncoder {
 
   struct Counts {
     uint64_t calls = 0;
-    uint64_t rows = 0;    // that were encoded
+    uint64_t rows = 0;    // encoded rows
     uint64_t tokens = 0;  // of these
-    uint64_t shared = 0;  // rows that took an encoding that was there
+    uint64_t shared = 0;  // rows that used an existing encoding
 
     void AddTo(LoopCounters* counters) const;
   };
   using Encodings = std::vector<std::shared_ptr<const Encoding>>;
-  // One encoding per row, in order; an equal source is encoded once, by whichever thread comes
-  // first. Throws Error(kInternal) or std::bad_alloc.
+  // One encoding per row, in order; equal sources are encoded once, by the first thread that needs
+  // them. Throws Error(kInternal) or std::bad_alloc.
   Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches, Counts* counts);
 
  protected:
   using SourceIds = std::vector<std::vector<size_t>>;
-  // A source's encoding, while it is made.
+  // A source's encoding while it is being made.
   struct Making {
     size_t tokens;
     SharedEncodings::Place place;
@@ -52,7 +52,7 @@ class SourceEncoder {
                                                       CachePool* pool) = 0;
 
  private:
-  // A source to encode, and its place among the encodings.
+  // A source to encode, and its index among the encodings.
   struct Task {
     const CheckedRow* row;
     size_t position;  // of the row

@@ -6,15 +6,15 @@
 
 namespace ct2triton {
 
-// What a step takes while so many loops of a model step at the same time. They share the memory's
-// bandwidth, some of the caches, and hyperthreads their core.
+// Time of a step while `loops` loops of a model step at the same time. They share the memory
+// bandwidth and some caches, and hyperthreads share their core.
 struct StepTime {
   size_t loops = 1;
   double first_row_ns = 0;
   double further_row_ns = 0;
 };
 
-// From one loop to one on each thread. Empty: not known.
+// From one loop to one on each thread. Empty: unknown.
 using StepTimes = std::vector<StepTime>;
 
 }  // namespace ct2triton

@@ -20,12 +20,11 @@ namespace ct2triton {
 namespace {
 
 constexpr size_t kTile = 12;   // rows that our kernels multiply at a time
-constexpr size_t kRounds = 2;  // a while apart: what else the machine does passes
+constexpr size_t kRounds = 2;  // apart in time, so that other work of the machine may end
 constexpr size_t kLeastSteps = 3;
 constexpr size_t kMostSteps = 10;
-constexpr uint64_t kEnough_ns =
-    10'000'000;                // of processor time in each loop, for each number of rows
-constexpr size_t kGrowth = 4;  // from one number of loops to the next one
+constexpr uint64_t kEnough_ns = 10'000'000;  // of processor time per loop and number of rows
+constexpr size_t kGrowth = 4;                // factor from one number of loops to the next
 constexpr int64_t kTokens = 2 * kMostSteps + 2;
 
 uint64_t ThreadTime_ns() {
@@ -45,13 +44,13 @@ double Median(std::vector<double> values) {
   return Nth(std::move(values), middle);
 }
 
-// Of a step, while so many loops step.
+// Step times for one number of loops.
 struct Measured {
   double one_row_ns = std::numeric_limits<double>::infinity();
   double tile_ns = std::numeric_limits<double>::infinity();
 };
 
-// A greedy row that ends at its limit, beyond what is measured.
+// A greedy row that ends only at its limit, after the measured steps.
 CheckedRow MakeRow(const Weights& weights) {
   DecodingOptions options;
   options.beam_size = 1;
@@ -73,7 +72,7 @@ class Nobody : public LoopListener {
   void RowEnded(LoopRow, RowResult) noexcept override {}
 };
 
-// Where threads that measure together wait for each other, so that all step at the same time.
+// A barrier for the measuring threads, so that all step at the same time.
 class Meeting {
  public:
   explicit Meeting(size_t threads) : threads_(threads) {}
@@ -87,7 +86,7 @@ class Meeting {
   std::atomic<size_t> came_{0};
 };
 
-// A loop that is measured, on a thread of its own.
+// A measured loop, on a thread of its own.
 class MeasuredLoop {
  public:
   MeasuredLoop(const CheckedRow& row, std::unique_ptr<LoopEngine> loop)
@@ -117,7 +116,7 @@ class MeasuredLoop {
     }
   }
   void Admit(size_t rows) { loop_->Admit(std::vector<const CheckedRow*>(rows, &row_)); }
-  // 0 where the rows end before.
+  // 0 if the rows end before.
   double StepTime_ns() {
     std::vector<double> times;
     uint64_t all_ns = 0;
@@ -140,12 +139,12 @@ class MeasuredLoop {
   bool failed_ = false;
 };
 
-// Keeps what is shorter than before. Throws std::system_error where the threads cannot be had.
+// Keeps the shorter times in `least`. Throws std::system_error if threads cannot be started.
 bool Measure(std::list<MeasuredLoop>* loops, Measured* least) {
   Meeting meeting(loops->size());
   std::vector<std::thread> threads;
   threads.reserve(loops->size());
-  std::atomic<int> start{0};  // 1: all threads are there; -1: they cannot be had
+  std::atomic<int> start{0};  // 1: all threads run; -1: they cannot be started
   const auto run = [&](MeasuredLoop* loop) {
     while (start == 0) std::this_thread::yield();
     if (start > 0) loop->Run(&meeting);
@@ -179,7 +178,7 @@ std::set<size_t> LoopNumbers(const Cores& cores) {
 
 }  // namespace
 
-// The last steps of a loop may run alone, once the others are through: not the shortest of many.
+// Not the minimum, because the last steps of a loop may run alone after the others have ended.
 double UndisturbedStep_ns(std::vector<double> times_ns) {
   const size_t quarter = (times_ns.size() - 1) / 4;
   return Nth(std::move(times_ns), quarter);
@@ -203,7 +202,7 @@ StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
       times.push_back({count, of.one_row_ns, std::max(0.0, further_ns)});
     }
     return times;
-  } catch (...) {  // no memory, no threads: then nothing is known
+  } catch (...) {  // no memory or no threads: step times stay unknown
     return {};
   }
 }

@@ -13,13 +13,13 @@ namespace ct2triton {
 
 class Weights;
 
-// What a step takes by itself, of the times of some: a server that loads a model may be busy, and
-// other work makes steps longer, never shorter. `times_ns`: at least one.
+// Time of an undisturbed step, estimated from the times of some: a server that loads a model may be
+// busy, and other work only makes steps longer. `times_ns`: at least one.
 double UndisturbedStep_ns(std::vector<double> times_ns);
 
 // Measures StepTimes with steps of one row and of a tile of rows, twice, in processor time, so that
-// other work of the machine counts little. `new_loop`: of the model of these weights, with memory
-// of its own. Takes about 60 ms for each number of loops, or some 16 steps where they are longer.
+// other work of the machine has little effect. `new_loop`: makes a loop of these weights with
+// memory of its own. Takes about 60 ms per number of loops, or about 16 steps if that is longer.
 StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
                        const std::function<std::unique_ptr<LoopEngine>()>& new_loop) noexcept;
 

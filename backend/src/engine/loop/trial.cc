@@ -24,21 +24,21 @@ namespace {
 
 constexpr float kFloatTolerance = 0.001F;
 constexpr float kNarrowTolerance = 0.05F;
-// As near to float32 as the library: within so much of the library's own difference. What int8
-// rounds away is in both, and single tokens may have a little more of it here than there.
+// Limit on our difference from float32, as a multiple of the library's own. Both have int8 rounding
+// errors, and single tokens may have slightly larger ones here.
 constexpr double kAsNear = 1.25;
 
-// How far the loop has come with a row.
+// Progress of the loop with a row.
 struct FollowedRow {
   const TrialRow& trial;
   std::shared_ptr<const Encoding> encoding{};
   std::unique_ptr<RowCache> cache{};
-  size_t fed = 0;  // tokens of forced and chosen
+  size_t fed = 0;  // tokens fed, forced and chosen
 };
 
 class Trial {
  public:
-  // `exact`: of the same tokens with float32 weights; null where that is not asked.
+  // `exact`: of the same tokens with float32 weights; null: not used.
   Trial(const DeviceModel& model, const TrialTruth& truth, const TrialTruth* exact)
       : model_(model),
         truth_(truth),
@@ -64,7 +64,7 @@ class Trial {
   }
 
  private:
-  // Without last bits that tip over a rounding.
+  // Whether weights are not rounded, so that last bits cannot change a rounding.
   bool precise() const { return model_.weights().WeightWidth() == "32-bit"; }
 
   bool Ended() const;
@@ -94,7 +94,7 @@ bool Trial::Ended() const {
   });
 }
 
-// Its forced tokens, as many as a step takes, or the next chosen one.
+// Its next forced tokens, as many as a step takes, or the next chosen token.
 StepSequence Trial::NextOf(const FollowedRow& row) const {
   const std::vector<int32_t>& forced = row.trial.forced;
   const std::vector<int32_t>& chosen = row.trial.truth.chosen;
@@ -110,7 +110,7 @@ StepSequence Trial::NextOf(const FollowedRow& row) const {
   return next;
 }
 
-// One step of the loop: rows that join bring their forced tokens, the others the last chosen one.
+// One step of the loop: joining rows feed their forced tokens, the others their last chosen token.
 void Trial::Step(size_t step) {
   std::vector<StepSequence> feed;
   std::vector<FollowedRow*> fed;
@@ -135,7 +135,7 @@ void Trial::Step(size_t step) {
   for (size_t i = 0; next != logits.end(); ++i) CompareMapped(*maps_[i], logits.front(), *next++);
 }
 
-// Root mean square difference, as a share of the standard deviation of what is expected.
+// Root mean square difference, relative to the standard deviation of `expected`.
 double RelativeError(const float* found, const float* expected, size_t count) {
   double sum = 0, squares = 0, differences = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -175,7 +175,7 @@ void Trial::Compare(const FollowedRow& row, const float* logits) {
                 (most - found) / std::max(1.0F, std::fabs(most)));
 }
 
-// The same products, less those of other tokens.
+// Compares the map's projection with the same outputs of the whole one.
 void Trial::CompareMapped(const VocabularyMap& map, const std::vector<float>& whole,
                           const std::vector<float>& mapped) {
   std::vector<float> expected;
@@ -185,22 +185,22 @@ void Trial::CompareMapped(const VocabularyMap& map, const std::vector<float>& wh
 }
 
 void Trial::RequireWithin(const char* what, double error, double allowed) const {
-  if (error <= allowed) return;  // and not the other way round: it may be no number
+  if (error <= allowed) return;  // not `>`, because the error may be NaN
   std::ostringstream text;
   text << "after " << report_.tokens << " tokens, the difference " << what << " is " << error
        << ", where " << allowed << " is allowed";
   RefuseTrial(text.str());
 }
 
-// Without VNNI, oneDNN adds int8 products in 16 bits, which cuts some sums off; its variable has it
-// do without on any processor.
+// Without VNNI, oneDNN adds int8 products in 16 bits and saturates some sums. Its environment
+// variable can disable VNNI on any processor.
 bool LibraryCutsSums() {
   const bool has_vnni =
       ProcessorRuns(Instructions::kAvx512Vnni) || ProcessorRuns(Instructions::kAvxVnni);
   return !has_vnni || std::getenv("DNNL_MAX_CPU_ISA") != nullptr;
 }
 
-// Where there is no memory for the weights at float32, the first trial has decided.
+// None without memory for float32 weights: then the first trial decides.
 std::optional<TrialTruth> AskAgain(const DeviceModel& model, const TrialTruth& truth) {
   if (model.weights().WeightWidth() != "8-bit" || !LibraryCutsSums()) return std::nullopt;
   try {

@@ -23,7 +23,7 @@ class Unwatched final : public CallWatcher {
   void RowEnded(size_t, RowResult) override {}
 };
 
-// Tokens from all over the vocabulary, less its beginning, where special ones stand.
+// Tokens from the whole vocabulary except its beginning, which has special tokens.
 class Tokens {
  public:
   explicit Tokens(size_t vocabulary) : first_(vocabulary / 8), count_(vocabulary - first_) {}
@@ -61,10 +61,10 @@ std::vector<TrialRow> MakeRows(const Weights& weights) {
   return rows;
 }
 
-// The ids that the decoder is fed before its first choice.
+// The IDs fed to the decoder before its first choice.
 std::vector<int32_t> ForcedOf(const CheckedRow& row, const Weights& weights) {
   std::vector<int32_t> forced;
-  const auto add = [&](const std::string& token) {  // of a token that stands twice, the first id
+  const auto add = [&](const std::string& token) {  // the first ID of a token that occurs twice
     forced.push_back(static_cast<int32_t>(weights.target().to_id(token)));
   };
   if (!weights.NeedsPrefix()) add(*weights.files().decoder_start_token);
@@ -120,7 +120,7 @@ void SearchWithTwoBeams(const LibraryModel& library, BeamTrialRow* beams) {
   for (const Hypothesis& found : result.hypotheses) beams->scores.push_back(found.score);
 }
 
-// With CTranslate2's failures as refusals of the trial.
+// Turns CTranslate2's failures into refusals of the trial.
 template <class Asking>
 TrialTruth Ask(const Asking& asking) {
   const uint64_t start_ns = SteadyNow_ns();
@@ -161,7 +161,7 @@ TrialTruth AskAtFloat32(const Weights& weights, const TrialTruth& truth) {
     const auto library = exact.library();
     TrialTruth found = truth;
     for (TrialRow& row : found.rows) {
-      const auto& chosen = row.truth.chosen;  // its last one is fed to no step
+      const auto& chosen = row.truth.chosen;  // the last one is not fed
       for (size_t i = 0; i + 1 < chosen.size(); ++i) row.row.prefix.push_back(chosen[i]);
     }
     FollowGreedily(exact, *library, &found.rows);

@@ -13,10 +13,10 @@
 
 namespace ct2triton {
 
-// A row of a trial, and what CTranslate2 makes of it.
+// A row of a trial, and CTranslate2's result for it.
 struct TrialRow {
   CheckedRow row;
-  size_t joins_at = 0;            // the step at which the loop gets it
+  size_t joins_at = 0;            // step at which it joins the loop
   std::vector<int32_t> forced{};  // the start token first
   GreedyTruth truth{};
 };
@@ -30,18 +30,17 @@ struct BeamTrialRow {
 // CTranslate2's part of a trial.
 struct TrialTruth {
   std::vector<TrialRow> rows;
-  std::optional<BeamTrialRow> beams;  // none: no loop runs such rows here
-  uint64_t ns = 0;                    // that CTranslate2 took
+  std::optional<BeamTrialRow> beams;  // none: loops run no such rows here
+  uint64_t ns = 0;                    // time that CTranslate2 took
 };
 
-// Has CTranslate2 itself compute the rows of a trial of this model, before its weights are packed.
-// Costs one call of 3 rows and 5 steps, and one of a row with two beams.
-// Throws Error(kUnsupported) where it fails.
+// Computes the rows of a trial of this model with CTranslate2, before its weights are packed. Costs
+// one call of 3 rows and 5 steps, and one of a row with two beams. Throws Error(kUnsupported) if
+// CTranslate2 fails.
 TrialTruth AskCTranslate2(const Weights& weights);
 
-// Has CTranslate2 compute the same tokens with float32 weights, which costs as much again and the
-// memory of such a model.
-// Throws Error(kUnsupported) where it fails.
+// Computes the same tokens with float32 weights, which costs the same time again and the memory of
+// such a model. Throws Error(kUnsupported) if CTranslate2 fails.
 TrialTruth AskAtFloat32(const Weights& weights, const TrialTruth& truth);
 
 // Throws the Error(kUnsupported) of a trial that failed.

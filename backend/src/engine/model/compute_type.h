@@ -7,9 +7,9 @@
 
 namespace ct2triton {
 
-// What a CPU holds weights in, given the parameter compute_type and their type in the file. As
-// CTranslate2 resolves it: kInt8, kFloat32, or kInt16, which only CTranslate2 itself computes with.
-// Throws Error(kInvalidArgument) for a name that is not known, or that no CPU computes with.
+// The weight type on a CPU for the parameter compute_type and the type in the file. As CTranslate2
+// resolves it: kInt8, kFloat32, or kInt16, which only CTranslate2 itself can compute with. Throws
+// Error(kInvalidArgument) for an unknown name or a type that CPUs do not support.
 ElementType ResolveComputeType(const std::string& compute_type, ElementType stored);
 
 }  // namespace ct2triton

@@ -29,9 +29,9 @@ std::string TextOf(int error) { return std::error_code(error, std::generic_categ
   throw Error(ErrorCode::kUnavailable, directory + " cannot be read: " + TextOf(error));
 }
 
-// Which file this is, so that a changed one is another: name, inode, size, times of change. The
-// last one cannot be set back, as a copy that keeps times does with the other; but each new link to
-// the file sets it.
+// Identifies a file and its content: name, inode, size, times of change. The modification time can
+// be set back, for example by a copy that keeps times; the status-change time cannot, but each new
+// link to the file changes it.
 std::string Identity(const std::string& name, const struct stat& info, bool with_links) {
   std::string line = name;
   const auto add = [&line](int64_t number) { line += ':' + std::to_string(number); };
@@ -53,8 +53,7 @@ struct CloseFolder {
 
 }  // namespace
 
-// Not by std::filesystem: where a directory_iterator has no memory, it
-// may end the process.
+// Not by std::filesystem: without memory, a directory_iterator may end the process.
 std::string FilesIdentity(const std::string& directory, bool with_links) {
   const std::unique_ptr<DIR, CloseFolder> folder(opendir(directory.c_str()));
   if (!folder) RefuseFolder(directory, errno);

@@ -5,9 +5,9 @@
 
 namespace ct2triton {
 
-// Which files a model's directory has, so that changed ones are others: name, inode, size, times of
-// change. `with_links`: each new link to a file makes it another. Throws Error where there is no
-// model.bin, or the folder cannot be read.
+// Identifies the files of a model's directory and their content: name, inode, size, times of
+// change. `with_links`: each new link to a file changes it. Throws Error if there is no model.bin,
+// or the folder cannot be read.
 std::string FilesIdentity(const std::string& directory, bool with_links);
 
 }  // namespace ct2triton

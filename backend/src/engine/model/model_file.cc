@@ -20,9 +20,9 @@
 namespace ct2triton {
 namespace {
 
-constexpr uint32_t kOldestVersion = 4;  // the first that says of which type a variable is
+constexpr uint32_t kOldestVersion = 4;  // the first that stores the type of a variable
 constexpr uint32_t kCurrentVersion = 6;
-// CTranslate2 takes the variables of these revisions as they are; of older ones it renames some.
+// CTranslate2 uses variables of these revisions unchanged; it renames some of older revisions.
 constexpr uint32_t kOldestRevision = 5;
 constexpr uint32_t kNewestRevision = 7;
 constexpr const char* kSpec = "TransformerSpec";
@@ -94,7 +94,7 @@ bool IsFloat(ElementType type) {
 }
 
 void WidenFloats(ElementType type, const std::byte* from, int64_t count, float* to) {
-  if (count == 0) return;  // and no memory, perhaps
+  if (count == 0) return;  // `to` may be null then
   if (type == ElementType::kFloat32) {
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
     return;
@@ -107,7 +107,7 @@ void WidenFloats(ElementType type, const std::byte* from, int64_t count, float* 
 }
 
 ModelFile::Descriptor::Descriptor(const std::string& path)
-    : number(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe would wait
+    : number(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe does not block
   if (number >= 0) return;
   if (errno == ENOMEM) throw std::bad_alloc();
   throw Error(ErrorCode::kUnavailable, path + " cannot be opened: " + TextOf(errno));
@@ -128,7 +128,7 @@ ModelFile::Descriptor::Stamp ModelFile::Descriptor::Now() const {
   return {info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
 }
 
-// Reads the list of variables, which lies between their data: a small piece of the file at a time.
+// Reads the list of variables, which is interleaved with their data, in small pieces of the file.
 class ModelFile::Cursor {
  public:
   explicit Cursor(const ModelFile& file)
@@ -143,7 +143,7 @@ class ModelFile::Cursor {
     return value;
   }
 
-  // Its length, which counts a zero at the end, comes first.
+  // Stored with its length first, which includes a zero at the end.
   std::string Text() {
     std::string text(Number<uint16_t>(), '\0');
     Take(text.data(), text.size());
@@ -184,7 +184,7 @@ class ModelFile::Cursor {
   const ModelFile& file_;
   const uint64_t size_;
   uint64_t position_ = 0;
-  uint64_t start_ = 0;  // of what the buffer holds
+  uint64_t start_ = 0;  // offset of the buffer's content in the file
   uint64_t held_ = 0;
   std::vector<std::byte> buffer_;
 };
@@ -206,7 +206,7 @@ ModelFile::ModelFile(const std::string& directory)
   for (auto left = cursor.Number<uint32_t>(); left > 0; --left) ReadAlias(&cursor);
 }
 
-// Names stand in messages, and those of the converter are of such characters.
+// Names appear in messages, and the converter writes only such characters.
 std::string ModelFile::ReadName(Cursor* cursor) const {
   std::string name = cursor->Text();
   for (const char character : name) {
@@ -234,7 +234,7 @@ void ModelFile::ReadVariable(Cursor* cursor) {
   variable.type = static_cast<ElementType>(type);
   variable.bytes = cursor->Number<uint32_t>();
   variable.offset = cursor->position();
-  // As many as the file says, or too many to be counted.
+  // The shape's byte count; stops if it overflows.
   uint64_t expected = ElementBytes(variable.type);
   for (const int64_t size : variable.shape) {
     if (__builtin_mul_overflow(expected, static_cast<uint64_t>(size), &expected)) {
@@ -250,7 +250,8 @@ void ModelFile::ReadVariable(Cursor* cursor) {
   if (!variables_.emplace(name, added).second) Damaged("it has two variables " + Quote(name));
 }
 
-// A weight's other name is one of its scale, too. A name of nothing is no name, as for CTranslate2.
+// An alias of a weight applies to its scale too. As in CTranslate2, an alias of an unknown variable
+// is ignored.
 void ModelFile::ReadAlias(Cursor* cursor) {
   const std::string alias = ReadName(cursor);
   const std::string name = ReadName(cursor);
@@ -350,7 +351,7 @@ double ModelFile::Attribute(const std::string& name, double otherwise) const {
   Read(*variable, 0, variable->bytes, value.data());
   const double number = NumberAt(variable->type, value.data());
   constexpr double kMost = 1 << 30;
-  if (!(number >= -kMost && number <= kMost)) {  // NaN is neither
+  if (!(number >= -kMost && number <= kMost)) {  // false for NaN too
     Unsupported("its variable " + name + " is " + std::to_string(number) +
                 ", where a number up to 2^30 is known");
   }

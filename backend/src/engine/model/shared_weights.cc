@@ -19,7 +19,7 @@ std::shared_ptr<const Weights> SharedWeights(const std::string& directory, const
       weights = std::make_shared<const Weights>(directory, device, compute_type);
     });
     if (FilesIdentity(directory, /*with_links=*/false) == weights->identity()) return weights;
-    // Some may be of another model.
+    // Some files may be of another model.
     throw Error(ErrorCode::kUnavailable, "files in " + directory +
                                              " changed while they were loaded; load the model "
                                              "again");

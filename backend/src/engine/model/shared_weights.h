@@ -8,9 +8,9 @@
 
 namespace ct2triton {
 
-// Loads a model directory, or returns the weights already loaded from these very files (inode,
-// size, times of change) on this device with this compute type and still in use.
-// `threads`: what loading may use. Throws Error; see LoadedModel.
+// Loads a model directory, or returns the weights in use that were loaded from the same files
+// (inode, size, times of change) on this device with this compute type. `threads`: for loading.
+// Throws Error; see LoadedModel.
 std::shared_ptr<const Weights> SharedWeights(const std::string& directory, const Device& device,
                                              const std::string& compute_type, size_t threads);
 

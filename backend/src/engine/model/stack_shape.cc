@@ -69,7 +69,7 @@ class Reader {
   double Attribute(const std::string& name, double otherwise) const {
     return file_.Attribute(side_ + '/' + name, otherwise);
   }
-  // Rows of a variable with so many columns.
+  // Number of rows of a variable, which must have this many columns.
   size_t Rows(const std::string& name, size_t columns) const {
     const Variable* variable = file_.Find(name);
     if (variable == nullptr) Refuse("it has no variable " + name);
@@ -184,7 +184,7 @@ void Reader::RequireNorm(const std::string& scope, const StackShape& shape) cons
   if (file_.Has(scope + "/beta")) require(scope + "/beta");
 }
 
-// The same in every layer, or else nothing that we know.
+// Whether all layers have this variable. Throws if only some have it.
 bool Reader::InAllLayers(const StackShape& shape, const std::string& name) const {
   size_t found = 0;
   for (size_t layer = 0; layer < shape.layers; ++layer) {
@@ -219,8 +219,8 @@ float Reader::EmbeddingScale(size_t width) const {
   return value != 0 ? root : 1;
 }
 
-// As CTranslate2 (src/layers/transformer.cc) chooses them: so many heads of a layer, 0 being all;
-// a layer below 0 counts from the end.
+// As CTranslate2 chooses them (src/layers/transformer.cc): the first heads of a layer, 0 for all
+// heads; a negative layer counts from the end.
 AlignmentHeads AlignmentOf(const Reader& reader, const DecoderShape& shape) {
   const double named_layer = reader.Attribute("alignment_layer", -1);
   const double named_heads = reader.Attribute("alignment_heads", 1);

@@ -13,9 +13,9 @@
 
 namespace ct2triton {
 
-// What kind of encoder or decoder a model has: a stack of layers, as its file describes it.
+// Shape of an encoder or decoder, a stack of layers, as described in the model's file.
 struct StackShape {
-  std::string side;        // "encoder" or "decoder", which the names of its variables begin with
+  std::string side;        // "encoder" or "decoder": first part of its variables' names
   std::string embeddings;  // their scope
   size_t layers = 0;
   size_t heads = 0;
@@ -25,7 +25,7 @@ struct StackShape {
   bool gated = false;            // the feed-forward network has a gate
   bool embedding_norm = false;   // there is a norm after the embeddings
   bool output_norm = false;      // and after the layers
-  size_t bias_max_distance = 0;  // above 0: positions are in the attention, as T5 has them
+  size_t bias_max_distance = 0;  // above 0: attention has a bias by distance, as in T5
   float embedding_scale = 1;
   products::Activation activation = products::Activation::kRelu;
 
@@ -34,24 +34,24 @@ struct StackShape {
   std::string LayerScope(size_t layer) const {
     return side + "/layer_" + std::to_string(layer) + '/';
   }
-  // Of the layer that has the bias of all.
+  // In the first layer, which stores the bias of all layers.
   std::string BiasName() const { return LayerScope(0) + "self_attention/relative_attention_bias"; }
 };
 
 struct DecoderShape : StackShape {
-  bool start_from_zero_embedding = false;  // the first token counts as zeros (Marian)
-  float output_scale = 1;                  // before the projection
+  bool start_from_zero_embedding = false;  // the first token's embedding is zero (Marian)
+  float output_scale = 1;                  // factor before the projection
   size_t vocabulary = 0;
-  AlignmentHeads alignment;  // as the model names them, or CTranslate2 by default
+  AlignmentHeads alignment;  // of the model, or CTranslate2's default
 };
 
-// Throw Error(kUnsupported) that names the first variable which the loop does not know, or whose
-// value or size it cannot follow: that would be another kind of encoder or decoder.
+// Throw Error(kUnsupported), with the name of the first variable that the loop does not know, or
+// whose value or size it does not support.
 StackShape ReadEncoder(const ModelFile& file);
 DecoderShape ReadDecoder(const ModelFile& file);
 
-// The heads that the operator chooses for alignments; null where that is left to the model. Throws
-// Error(kInvalidArgument) where the decoder has no such layer or head.
+// The heads that the operator chooses for alignments; null: the model's. Throws
+// Error(kInvalidArgument) if the decoder has no such layer or head.
 std::shared_ptr<const AlignmentHeads> ChooseAlignment(const EngineOptions& engine,
                                                       const DecoderShape& shape);
 

@@ -30,7 +30,7 @@ std::vector<std::string> TokensOfLines(const std::string& text) {
   return tokens;
 }
 
-// None where there is no such file.
+// None if there is no such file.
 std::optional<std::string> Content(const fs::path& path) {
   std::error_code unknown;
   const auto status = fs::status(path, unknown);
@@ -41,7 +41,7 @@ std::optional<std::string> Content(const fs::path& path) {
   throw Error(ErrorCode::kUnavailable, path.string() + " cannot be read");
 }
 
-// Null where there is no such vocabulary.
+// Null if there is no such vocabulary.
 std::shared_ptr<const Vocabulary> Read(const fs::path& directory, const std::string& name,
                                        const std::string& unknown) {
   std::vector<std::string> tokens;

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Candidates whatever a list says.
+// Tokens that are candidates in every list.
 Ids AlwaysCandidates(const Weights& weights) {
   const ModelFileConfig& files = weights.files();
   Ids own;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a decoder may choose from, as files of a model directory say: vmap.txt, shortlists.json.
+// Reads the files of a model directory that limit the decoder's candidates: vmap.txt,
+// shortlists.json.
 #pragma once
 
 #include <optional>
@@ -10,13 +11,13 @@
 
 namespace ct2triton {
 
-// CTranslate2 reads from the first line of the map without asking whether there is one.
+// Throws if vmap.txt has no line, because CTranslate2 reads the first line unchecked.
 void RequireMapLine(const std::string& directory);
 
-// None where there is no such file.
+// None if there is no vmap.txt.
 std::optional<VocabularyMap> ReadVocabularyMap(const Weights& weights);
 
-// None where there is no such file. Throws Error where there is a vocabulary map, too.
+// Empty if there is no shortlists.json. Throws Error if there is a vocabulary map too.
 VocabularyLists ReadVocabularyLists(const Weights& weights);
 
 }  // namespace ct2triton

@@ -12,7 +12,7 @@
 
 namespace ct2triton {
 
-// The vocabulary lists of a model, one for each target language that has one (shortlists.json).
+// The shortlists of a model, at most one per target language (shortlists.json).
 class VocabularyLists {
  public:
   VocabularyLists() = default;
@@ -24,8 +24,8 @@ class VocabularyLists {
                   const Vocabulary& target, int64_t end_id, const std::vector<int64_t>& own);
 
   const std::deque<VocabularyMap>& all() const { return lists_; }
-  // The list of the language that a row names: by the first id of its prefix that names one, else
-  // of its source; null where none does.
+  // The list of the row's language, given by the first language ID in its prefix or, if there is
+  // none, in its source; null: no list.
   const VocabularyMap* Of(const IdView& source, const IdView& prefix) const;
 
  private:
@@ -33,7 +33,7 @@ class VocabularyLists {
 
   static const VocabularyMap* Find(const ById& lists, const IdView& ids);
 
-  std::deque<VocabularyMap> lists_;  // stay where they are
+  std::deque<VocabularyMap> lists_;  // their addresses do not change
   ById by_prefix_, by_source_;
 };
 

@@ -34,7 +34,7 @@ VocabularyMap::VocabularyMap(std::istream& file, const Vocabulary& vocabulary, i
     has_always = true;
     std::istringstream tokens(line.substr(1));
     for (std::string token; std::getline(tokens, token, ' ');) {
-      always_[vocabulary.to_id(token)] = true;  // an unknown one is the unknown token
+      always_[vocabulary.to_id(token)] = true;  // unknown names give the unknown token
     }
   }
   Number(end_id, own);
@@ -43,11 +43,11 @@ VocabularyMap::VocabularyMap(std::istream& file, const Vocabulary& vocabulary, i
 VocabularyMap::VocabularyMap(const LanguageList& list, size_t number, const Vocabulary& vocabulary,
                              int64_t end_id, const std::vector<int64_t>& own)
     : language_(list.language), list_number_(number), always_(vocabulary.size()) {
-  const auto add = [&](int64_t id) {  // by name, as a line of vmap.txt would
+  const auto add = [&](int64_t id) {  // by name, as for vmap.txt
     always_[vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id)))] = true;
   };
   for (const int64_t id : list.tokens) add(id);
-  if (list.prefix_id) add(*list.prefix_id);  // or no prefix would be of candidates
+  if (list.prefix_id) add(*list.prefix_id);  // else no prefix would consist of candidates
   Number(end_id, own);
 }
 

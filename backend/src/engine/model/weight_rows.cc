@@ -23,13 +23,13 @@ const Variable& Matrix(const ModelFile& file, const std::string& name) {
          " dimensions, known are 2");
 }
 
-// Returns what the floats were multiplied by.
+// Returns the scale that the floats were multiplied by.
 float Quantize(const float* from, int64_t count, std::byte* to) {
   float most = 0;
   for (int64_t i = 0; i < count; ++i) most = std::max(most, std::fabs(from[i]));
   const float scale = most != 0 ? 127.0F / most : 1.0F;
-  // Adding it leaves no bits for fractions: they are rounded to the nearest number, ties to even,
-  // which is then in the lowest bits.
+  // Adding it leaves no bits for fractions: numbers are rounded to nearest, ties to even, and the
+  // result is in the lowest bits.
   constexpr float kNoFractions = 12582912.0F;
   for (int64_t i = 0; i < count; ++i) {
     const float rounded = from[i] * scale + kNoFractions;
@@ -87,7 +87,7 @@ void WeightRows::Read(int64_t first, int64_t count, Block* block) const {
   }
 }
 
-// Floats of what the file has.
+// Converts the file's values to float32.
 void WeightRows::Widen(int64_t first, int64_t count, float* to, Block* block) const {
   const int64_t values = count * inputs();
   const auto size = ElementBytes(weight_.type);

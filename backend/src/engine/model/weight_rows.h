@@ -10,21 +10,21 @@
 
 namespace ct2triton {
 
-// The rows of a weight of model.bin, [outputs, inputs], in the type that they are computed with.
-// Where the file has another one, each row is converted as it is read, with the roundings of
-// CTranslate2. Any threads may read at once; the file must live as long.
+// The rows of a weight of model.bin, [outputs, inputs], in the type used for computing. If the file
+// has another type, each row is converted when it is read, with CTranslate2's rounding. Threads may
+// read at once; the file must outlive it.
 class WeightRows {
  public:
-  // What one thread reads into, and uses again.
+  // Buffers of one thread, to be reused.
   struct Block {
     std::vector<std::byte> rows;  // [count, inputs] of type()
-    std::vector<float> scales;    // [count] what a weight was multiplied by; of int8 only
+    std::vector<float> scales;    // [count] factor of the weights; only for int8
     std::vector<std::byte> stored;
     std::vector<float> floats;
   };
 
   // The variable `scope`/weight. `type`: kInt8 or kFloat32. Throws Error(kUnsupported) for a
-  // variable of another form, kInvalidArgument where its scales do not fit.
+  // variable of another form, kInvalidArgument if its scales do not fit.
   WeightRows(const ModelFile& file, const std::string& scope, ElementType type);
 
   ElementType type() const { return type_; }
@@ -38,7 +38,7 @@ class WeightRows {
   const ModelFile& file_;
   const Variable& weight_;
   const ElementType type_;
-  std::vector<float> scales_;  // of bytes in the file
+  std::vector<float> scales_;  // of int8 weights in the file
 };
 
 }  // namespace ct2triton

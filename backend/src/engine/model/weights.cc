@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All others are of its type.
+// All weights have its type.
 constexpr const char* kFirstWeight = "decoder/layer_0/self_attention/linear_0/weight";
 
 ModelFileConfig ReadModelFileConfig(const std::string& directory) {
@@ -144,7 +144,7 @@ std::string Weights::WeightWidth() const {
 }
 
 // CTranslate2 looks rows up unchecked: a longer vocabulary would read outside the table, and a
-// shorter one fails on the first generated id that it does not name.
+// shorter one would fail at the first generated ID without a token.
 void Weights::CheckEmbeddingRows() const {
   auto source_rows = Rows("encoder/embeddings/weight");
   if (!source_rows) source_rows = Rows("encoder/embeddings_0/weight");

@@ -29,21 +29,21 @@ class Weights {
   const Device& device() const { return device_; }
   const std::string& directory() const { return directory_; }
   const std::string& compute_type() const { return compute_type_; }
-  // Of the files, as they were before they were loaded: FilesIdentity without links.
+  // FilesIdentity, without links, of the files before they were loaded.
   const std::string& identity() const { return identity_; }
   const ModelFileConfig& files() const { return files_; }
-  // CTranslate2's own model of these files, loaded unless it is in use. Throws Error where
-  // CTranslate2 cannot load it, or files changed since they were read.
+  // CTranslate2's own model of these files, loaded unless it is in use. Throws Error if CTranslate2
+  // cannot load it, or files changed since they were read.
   std::shared_ptr<const LibraryModel> library() const;
-  // The model's file. Throws Error(kUnsupported) where it has a format that only calls know.
+  // The model's file. Throws Error(kUnsupported) for a format that only calls support.
   const ModelFile& file() const;
   std::set<std::string> names() const;  // of its variables
-  // What decode loops hold weights in on a CPU.
+  // Weight type of decode loops on a CPU.
   ElementType loop_type() const;
 
-  // True where a row must bring a prefix whose first id starts the decoder (mBART-25).
+  // Whether rows need a prefix whose first ID starts the decoder (mBART-25).
   bool NeedsPrefix() const { return !files_.decoder_start_token; }
-  // Tokens that CTranslate2 adds to every source row by itself.
+  // Number of tokens that CTranslate2 adds to every source row.
   int64_t added_source_tokens() const { return files_.add_source_bos + files_.add_source_eos; }
   // The longest source and target that the position embeddings allow; none: no such limit.
   std::optional<int64_t> source_positions() const { return source_positions_; }
@@ -53,17 +53,17 @@ class Weights {
   const std::optional<VocabularyMap>& vocabulary_map() const { return map_; }
   // The lists of its target languages (shortlists.json); a directory has one or the other.
   const VocabularyLists& lists() const { return lists_; }
-  // All of both.
+  // All maps and lists.
   std::vector<const VocabularyMap*> AllMaps() const;
 
   int64_t end_id() const;                     // the end token in the target vocabulary
-  int64_t source_end_id() const;              // and in the source vocabulary
+  int64_t source_end_id() const;              // the end token in the source vocabulary
   std::optional<int64_t> padding_id() const;  // <pad> or <blank> of the target vocabulary
-  // Nothing to translate: no ids, or only beginning and end tokens, with or without a language id
-  // after the end token. The rule by which CTranslate2 echoes the prefix.
+  // Whether there is nothing to translate: no IDs, or only beginning and end tokens, with or
+  // without a language ID after the end token. For such rows CTranslate2 returns the prefix.
   bool IsEmptySource(const Ids& source) const;
 
-  // "8-bit", "16-bit" or "32-bit": what the layers are held in, compute_type "auto" resolved.
+  // "8-bit", "16-bit" or "32-bit": weight type of the layers, with compute_type "auto" resolved.
   std::string WeightWidth() const;
 
   Weights(const std::string& directory, const Device& device, const std::string& compute_type);

@@ -9,8 +9,8 @@
 namespace ct2triton {
 namespace {
 
-// CTranslate2 knows no list of a language: what is not on it is forbidden, token by token. That
-// gives the same answer, and takes as long as the whole vocabulary, or longer.
+// CTranslate2 has no list per language, so each token that is not on the list is forbidden. The
+// result is the same, but a step is no faster than with the whole vocabulary, or slower.
 void ForbidOthers(const VocabularyMap& list, const ctranslate2::Vocabulary& target,
                   ctranslate2::TranslationOptions* options) {
   const auto& allowed = list.numbered();
@@ -21,7 +21,7 @@ void ForbidOthers(const VocabularyMap& list, const ctranslate2::Vocabulary& targ
       continue;
     }
     const std::string& token = target.to_token(id);
-    // Another id of the same name cannot be named.
+    // Other IDs of the same name cannot be named.
     if (target.to_id(token) == id) options->suppress_sequences.push_back({token});
   }
 }
@@ -44,9 +44,8 @@ ctranslate2::TranslationOptions CallOptions(const SearchOptions& search, int64_t
   }
   to.prefix_bias_beta = from.prefix_bias_beta;
   to.end_token = std::vector<size_t>(search.ends().begin(), search.ends().end());
-  // It is the difference between "stop" and "length", and the engine takes it off again; but a
-  // replaced unknown token may look like one, and CTranslate2 takes end tokens off before it
-  // replaces.
+  // The end token tells "stop" from "length", and the engine removes it. But a replaced unknown
+  // token may look like one, so then CTranslate2 removes end tokens, before it replaces.
   to.return_end_token = !search.CallTakesEndsOff();
   to.max_input_length = 0;  // rows were checked, or cut, one by one
   to.max_decoding_length = static_cast<size_t>(limit_tokens);

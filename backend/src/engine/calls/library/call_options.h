@@ -10,8 +10,8 @@ namespace ct2triton {
 
 enum class Keep { kWanted, kAllFinished };
 
-// Options for a call whose rows may not grow beyond `limit_tokens`. kAllFinished: every hypothesis
-// that the beam search finished comes back, instead of num_hypotheses. `target`: the vocabulary of
+// Options for a call whose rows may not grow beyond `limit_tokens`. kAllFinished: returns every
+// hypothesis that the beam search finished, instead of num_hypotheses. `target`: the vocabulary of
 // the model that is called.
 ctranslate2::TranslationOptions CallOptions(const SearchOptions& search, int64_t limit_tokens,
                                             const ctranslate2::Vocabulary& target,

@@ -23,7 +23,7 @@ int64_t LargestLimit(const Rows& rows) {
   return largest;
 }
 
-// In tokens, the end token counted.
+// In tokens, including the end token.
 int64_t LongestHypothesis(const ctranslate2::TranslationResult& result) {
   size_t longest = 0;
   for (const auto& tokens : result.hypotheses) longest = std::max(longest, tokens.size());
@@ -93,7 +93,7 @@ Ct2Engine::Results Ct2Engine::Call(const Rows& rows,
   }
   try {
     return replica.translate(source, prefix, options);
-  } catch (const std::bad_alloc&) {  // CTranslate2's, or of what its callback reports
+  } catch (const std::bad_alloc&) {  // in CTranslate2 or in its callback
     throw;
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kInternal, std::string("CTranslate2 failed: ") + error.what());
@@ -132,7 +132,7 @@ RowResult Ct2Engine::ToRowResult(const CheckedRow& row,
     Hypothesis hypothesis =
         FinishHypothesis(row, Ct2Model::ToIds(result.hypotheses[h], model_->target()),
                          row.search->CallTakesEndsOff() ? EndToken::kTakenOff : EndToken::kThere);
-    // A call has the attention of the model's own heads, and of no others.
+    // Calls have only the attention of the model's own heads.
     const bool known = !row.alignment && h < result.attention.size();
     AddAlignments(row, known ? MostAttended(result.attention[h]) : Ids(), &hypothesis);
     answer.hypotheses.push_back(std::move(hypothesis));

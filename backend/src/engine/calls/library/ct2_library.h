@@ -5,7 +5,7 @@
 
 namespace ct2triton {
 
-// The CTranslate2 that this binary is linked with. Throws Error(kUnsupported) where it does not fit
+// The CTranslate2 that this binary is linked with. Throws Error(kUnsupported) if it does not match
 // our declarations.
 const CallLibrary& LinkedLibrary();
 

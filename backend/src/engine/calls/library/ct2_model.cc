@@ -43,7 +43,7 @@ std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& direct
   }
 }
 
-// The library does not export the rank of a tensor: beyond it, `dim` throws.
+// The library does not export the rank of a tensor, but `dim` throws beyond it.
 size_t Elements(const StorageView& value) {
   size_t elements = 1;
   try {
@@ -126,7 +126,7 @@ std::unique_ptr<Ct2Model::Replica> Ct2Model::NewReplica() const {
   }
 }
 
-// Two names may have one variable.
+// Two names may refer to one variable.
 size_t Ct2Model::Bytes(const std::set<std::string>& names) const {
   std::set<const StorageView*> counted;
   size_t bytes = 0;

@@ -13,7 +13,7 @@
 
 namespace ct2triton {
 
-// The device as CTranslate2 names it.
+// CTranslate2's name of the device.
 ctranslate2::Device LibraryDevice(const Device& device);
 
 class Ct2Model final : public LibraryModel {
@@ -30,7 +30,7 @@ class Ct2Model final : public LibraryModel {
   size_t Bytes(const std::set<std::string>& names) const override;
   size_t ElementSize(const std::string& name) const override;
 
-  // A runner for the calling thread, which alone may use and destroy it.
+  // A replica that only the calling thread may use and destroy.
   std::unique_ptr<Replica> NewReplica() const;
 
   const std::string& directory() const { return directory_; }
@@ -39,7 +39,7 @@ class Ct2Model final : public LibraryModel {
   const ctranslate2::Vocabulary& target() const { return *target_; }
 
   static Tokens ToTokens(const Ids& ids, const ctranslate2::Vocabulary& vocabulary);
-  // Of a token that stands twice, the first id.
+  // The first ID of a token that occurs twice.
   static Ids ToIds(const Tokens& tokens, const ctranslate2::Vocabulary& vocabulary);
 
  private:

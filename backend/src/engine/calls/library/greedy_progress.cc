@@ -36,11 +36,12 @@ bool GreedyProgress::Step(const ctranslate2::GenerationStepResult& step) {
 
 int64_t GreedyProgress::Id(const ctranslate2::GenerationStepResult& step) const {
   if (map_ != nullptr) return map_->Id(step.token_id);
-  // By name, as all answers are: of a token that stands twice, the first id.
+  // By name, like all outputs: the first ID of a token that occurs twice.
   return static_cast<int64_t>(vocabulary_.to_id(step.token));
 }
 
-// End tokens are taken off the end of an answer: one is reported when another token follows it.
+// End tokens at the end of an output are removed, so one is reported only when another token
+// follows.
 void GreedyProgress::Grow(size_t position, int64_t id) {
   const SearchOptions& search = *rows_[position]->search;
   Ids& ids = ids_[position];
@@ -53,7 +54,7 @@ void GreedyProgress::Grow(size_t position, int64_t id) {
 
 void GreedyProgress::Report(size_t position) {
   const CheckedRow& row = *rows_[position];
-  // As CTranslate2 does it: the end token counts.
+  // As in CTranslate2, the end token counts.
   const auto length = static_cast<float>(ids_[position].size());
   const auto penalty = static_cast<float>(row.search->options().length_penalty);
   RowResult result;

@@ -11,16 +11,16 @@
 namespace ct2triton {
 
 // The rows of one call of a greedy search, step by step: ends each at its own limit, and reports
-// what it has generated where the search allows.
+// its tokens if the search allows.
 class GreedyProgress {
  public:
   GreedyProgress(const std::vector<const CheckedRow*>& rows,
                  const ctranslate2::Vocabulary& vocabulary, CallWatcher* watcher);
 
-  // CTranslate2's step callback: a token of a row; true to end that row.
+  // CTranslate2's step callback: a token of a row. Returns true to end that row.
   bool Step(const ctranslate2::GenerationStepResult& step);
 
-  // The end of this row was reported to the watcher.
+  // Whether the end of this row was reported to the watcher.
   bool reported(size_t position) const { return reported_[position]; }
 
  private:
@@ -35,7 +35,7 @@ class GreedyProgress {
   const bool reports_;
   std::vector<Ids> ids_;
   std::vector<float> scores_;  // sums of the tokens' log probabilities
-  std::vector<size_t> grown_;  // ids whose growth was reported
+  std::vector<size_t> grown_;  // IDs reported so far
   std::vector<bool> reported_;
 };
 

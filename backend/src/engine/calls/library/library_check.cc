@@ -81,7 +81,7 @@ void* LibrarySymbol(const char* name) {
   }
   void* handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   void* symbol = handle == nullptr ? nullptr : dlsym(handle, name);
-  if (handle != nullptr) dlclose(handle);  // drops the count only: the library stays
+  if (handle != nullptr) dlclose(handle);  // only lowers the count: the library stays
   if (symbol == nullptr) Refuse(std::string("it has no symbol ") + name);
   return symbol;
 }

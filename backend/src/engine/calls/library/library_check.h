@@ -9,10 +9,10 @@ namespace ct2triton {
 // Throws Error(kUnsupported) if the name has none.
 std::string LibraryVersion();
 
-// Holds the loaded library against backend/abi/ctranslate2_api.h: version, layout of
-// TranslationOptions, order of virtual functions. Structs that only come back from the library are
-// checked by TryTranslation (trial_translation.h).
-// Throws Error(kUnsupported) at the first difference. The result is kept: later calls cost nothing.
+// Checks the loaded library against backend/abi/ctranslate2_api.h: version, layout of
+// TranslationOptions, order of virtual functions. TryTranslation (trial_translation.h) checks
+// structs that the library only returns. Throws Error(kUnsupported) at the first difference.
+// Success is remembered.
 void CheckLibrary();
 
 }  // namespace ct2triton

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For programs that are linked with CTranslate2 themselves: no second library is opened.
+// For programs that are linked with CTranslate2: no second library is opened.
 #include <atomic>
 #include <exception>
 
@@ -21,7 +21,7 @@ const CallLibrary& CallLibrary::Get() {
 const CallLibrary* CallLibrary::Opened() noexcept {
   try {
     return &Get();
-  } catch (const std::exception&) {  // its first user gets the reason
+  } catch (const std::exception&) {  // its first user gets the error
     return nullptr;
   }
 }

@@ -8,11 +8,11 @@
 namespace ct2triton {
 namespace {
 
-// Greedy rows are ended by the step callback, and answered with what it reports of them. That must
-// be what CTranslate2 then answers. The callback ends the first of two rows at its second step. The
-// other one goes on until the callback reports its last step. Both are forced to begin with the
-// token that is numbered last: its place shows how many come before it. `map`: the candidates;
-// null: the whole vocabulary.
+// Greedy rows are ended by the step callback and answered with the tokens that it reported. These
+// must equal CTranslate2's own result. The callback ends the first of two rows at its second step;
+// the other row runs until the callback reports its last step. Both are forced to begin with the
+// token that is numbered last, because its position shows the number of tokens before it. `map`:
+// the candidates; null: the whole vocabulary.
 bool ReportsAnswers(const Ct2Model& model, const VocabularyMap* map, int64_t end_id) {
   struct Reported {
     Ids ids;

@@ -8,10 +8,9 @@
 
 namespace ct2triton {
 
-// Runs a few tokens through the model: what comes back must make sense in our declarations of the
-// result structs, and a missing library (cuBLAS) shows at load instead of at the first request.
-// Throws Error(kUnsupported).
-// `map`: what vmap.txt has, null where there is none; `end_id`: of the target.
+// Runs a few tokens through the model. This checks our declarations of the result structs, and
+// detects a missing library (cuBLAS) at load instead of at the first request. Throws
+// Error(kUnsupported). `map`: of vmap.txt; null: none; `end_id`: of the target.
 void TryTranslation(const Ct2Model& model, const VocabularyMap* map, int64_t end_id);
 
 }  // namespace ct2triton
