@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a Triton model of a Hugging Face translation checkpoint, and proves that it is right."""
+"""Convert a Hugging Face translation checkpoint to a Triton model, and prove that it is right."""
 
 from __future__ import annotations
 

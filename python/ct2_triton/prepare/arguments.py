@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of a preparation, for ct2-prepare and for what ct2-serve prepares."""
+"""The options of a preparation, for ct2-prepare and ct2-serve."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMES = (
 
 
 def add_preparation_arguments(parser: argparse.ArgumentParser, io: str = PrepareOptions.io) -> None:
-    """Declare them; each is None if it is not given."""
+    """Declare the options; each is None if it is not given."""
     add = parser.add_argument_group("preparation", "docs/preparing.md").add_argument
     add("--revision", help="branch, tag or commit on the hub (default: main)")
     add(
@@ -122,7 +122,7 @@ def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def given_options(args: argparse.Namespace) -> list[str]:
-    """Name the options of a preparation that a command line has, without their dashes."""
+    """Return the names of the given options of a preparation, without dashes."""
     names = [name for name in _NAMES if getattr(args, name) is not None]
     shown = {"settings": "set", "placeholders": "no-placeholders", "quality_texts": "quality-text"}
     return [shown.get(name, name.replace("_", "-")) for name in names]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Hugging Face checkpoint on disk: which of its files count, and what its configs say."""
+"""A Hugging Face checkpoint on disk: its relevant files, and its configs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 CONFIG_FILE = "config.json"
 CARD_FILE = "README.md"
 
-# What `from_pretrained` of a tokenizer reads, for every family. A checkpoint has some of them.
+# Files that `from_pretrained` of a tokenizer reads, for all families; a checkpoint has some of
+# them.
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -34,7 +35,7 @@ TOKENIZER_FILES = (
     "target_vocab.json",
 )
 
-# Early releases of transformers 5 name the first for any tokenizer that `tokenizers` runs.
+# Early releases of transformers 5 write the first name for any tokenizer that `tokenizers` runs.
 _CLASSES_OF_ANY_FAMILY = ("TokenizersBackend", "PreTrainedTokenizer")
 
 _PLAIN_FILES = (CONFIG_FILE, "generation_config.json", CARD_FILE, *TOKENIZER_FILES)
@@ -46,7 +47,7 @@ _WEIGHT_FORMATS = (
 
 
 def needed_files(available: Collection[str]) -> list[str]:
-    """Choose what a preparation reads: configs, tokenizer, and the weights in one format."""
+    """Choose the files that a preparation reads: configs, tokenizer, weights in one format."""
     if CONFIG_FILE not in available:
         raise UnsupportedModelError(
             f"there is no {CONFIG_FILE}: this is not a transformers checkpoint"
@@ -62,7 +63,7 @@ def needed_files(available: Collection[str]) -> list[str]:
 
 
 def weight_files(available: Collection[str]) -> set[str]:
-    """Choose the files of the weights in one format; none where there are no PyTorch weights."""
+    """Choose the weight files in one format; none if there are no PyTorch weights."""
     for single, index, begin, end in _WEIGHT_FORMATS:
         if single in available:
             return {single}
@@ -77,8 +78,8 @@ class Checkpoint:
     """A complete checkpoint in a local folder.
 
     Attributes:
-        folder: Where its files are.
-        source: Where it comes from.
+        folder: Folder of its files.
+        source: Its origin.
     """
 
     folder: Path
@@ -91,7 +92,7 @@ class Checkpoint:
 
     @cached_property
     def tokenizer_config(self) -> Mapping[str, Any]:
-        """`tokenizer_config.json`; empty when there is none."""
+        """`tokenizer_config.json`; empty if it is missing."""
         return self._json("tokenizer_config.json", required=False)
 
     @cached_property
@@ -101,7 +102,7 @@ class Checkpoint:
 
     @property
     def tokenizer_class(self) -> str:
-        """Name of the tokenizer's class without `Fast`; empty where no file says it."""
+        """Name of the tokenizer's class without `Fast`; empty if no file names it."""
         for config in (self.tokenizer_config, self.config):
             name = str(config.get("tokenizer_class") or "").removesuffix("Fast")
             if name and name not in _CLASSES_OF_ANY_FAMILY:
@@ -109,11 +110,11 @@ class Checkpoint:
         return ""
 
     def has(self, name: str) -> bool:
-        """Return whether a file is there."""
+        """Return whether a file exists."""
         return (self.folder / name).is_file()
 
     def missing_shards(self) -> list[str]:
-        """Name the weight files that an index lists and the folder lacks."""
+        """Return the weight files that an index lists and the folder lacks."""
         listed = {
             str(shard)
             for single, index, *_ in _WEIGHT_FORMATS
@@ -136,15 +137,15 @@ class Checkpoint:
 
 
 _BYTES_OF_FLOAT32 = 4
-# What benchmarks/measure_prepare_memory.py measured: the weights once in memory, a part of them
-# once more in another type or as pages of their file, and the libraries.
+# Measured by benchmarks/measure_prepare_memory.py: the weights in memory, a part of them again
+# in another type or as pages of their file, and the libraries.
 _TIMES_THE_WEIGHTS = 1.75
 _LIBRARIES_BYTES = 450_000_000
 _GB = 1e9
 
 
 def weights_bytes(checkpoint: Path) -> int:
-    """Tell how large the weights of a checkpoint are in float32, without reading them.
+    """Return the size in bytes of a checkpoint's weights in float32, without reading them.
 
     Tied weights count once.
     """
@@ -157,13 +158,13 @@ def weights_bytes(checkpoint: Path) -> int:
         config = auto_config.from_pretrained(str(checkpoint), local_files_only=True)
         with torch.device("meta"):
             model = auto_model.from_config(config)
-    except Exception as error:  # whatever transformers raises
+    except Exception as error:  # transformers raises various exceptions
         raise ConversionError(f"transformers makes no model of {checkpoint}: {error}") from error
     return int(model.num_parameters()) * _BYTES_OF_FLOAT32
 
 
 def memory_line(checkpoint: Path) -> str:
-    """Say in a line how much memory the preparation needs, in GB (10^9 bytes)."""
+    """Return a line about the memory that the preparation needs, in GB (10^9 bytes)."""
     weights = weights_bytes(checkpoint)
     needed = weights * _TIMES_THE_WEIGHTS + _LIBRARIES_BYTES
     return (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A preparation in a process of its own, so that a process that serves keeps nothing of it."""
+"""A preparation in a child process, so that a serving process keeps none of its memory."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepare.options import PrepareOptions
 
-# A line of text of a step, or how it ended: the folder, or what failed.
+# A line of text of a step, or the result: the folder, or the error.
 _Message: TypeAlias = "str | Path | Ct2TritonError"
 
 
 def prepare_in_child(options: PrepareOptions, report: Callable[[str], None]) -> Path:
     """Prepare a model; PyTorch and the weights are loaded in a child process only.
 
-    Where it fails, nothing was written.
+    If it fails, nothing is written.
     """
     end, child_end = os.pipe()
     command = [sys.executable, "-m", __name__, str(child_end)]
@@ -43,7 +43,7 @@ def prepare_in_child(options: PrepareOptions, report: Callable[[str], None]) -> 
         raise PrepareError(
             f"the process that prepared {options.source} {_how_it_ended(child.wait())}"
         ) from None
-    except BaseException:  # this process is to end
+    except BaseException:  # this process is being ended
         child.terminate()
         raise
     finally:
@@ -64,8 +64,8 @@ def _how_it_ended(exit_code: int) -> str:
 def _main() -> None:
     from ct2_triton.prepare.pipeline import prepare
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent has it, too, and ends this process
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which removes what is half written
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which removes incomplete files
     sender: Connection[_Message, None] = Connection(int(sys.argv[1]), readable=False)
     options: PrepareOptions = pickle.load(sys.stdin.buffer)  # noqa: S301 - the parent wrote it
     try:

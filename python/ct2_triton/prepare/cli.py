@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _LOG = logging.getLogger(__name__)
-# What asks a process to end; a closed terminal sends SIGHUP, which Windows does not have.
+# Signals that end a process; a closed terminal sends SIGHUP, which Windows does not have.
 _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 USUAL = (
     *("--model-repository", "--name", "--revision", "--quantization", "--instance-kind", "--io"),
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prepare one model and say on stdout where it is."""
+    """Prepare one model and print its folder on stdout."""
     from ct2_triton.prepare.pipeline import prepare
 
     options = preparation_options(
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Make an exception of the signals that would end the process, so that it cleans up."""
+    """Raise an exception for signals that would end the process, so that it cleans up."""
 
     def leave(number: int, _frame: FrameType | None) -> NoReturn:
         sys.exit(128 + number)

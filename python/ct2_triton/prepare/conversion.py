@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts a checkpoint with CTranslate2's own converter, and copies its tokenizer files."""
+"""Convert a checkpoint with CTranslate2's own converter, and copy its tokenizer files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def convert(
     )
     try:
         converter.convert(str(output), quantization=quantization, force=True)
-    except Exception as error:  # whatever transformers and the converter raise
+    except Exception as error:  # transformers and the converter raise various exceptions
         raise ConversionError(f"CTranslate2 cannot convert {checkpoint}: {error}") from error
 
 
@@ -45,8 +45,8 @@ def complete_special_tokens(
     """Fill in special tokens that the converter wrote as null, which CTranslate2 does not load.
 
     The tokenizer of mBART-50 names no `bos_token`, and the converter takes a checkpoint whose
-    config names no tokenizer for mBART-25, which has no decoder start token (`prefix_starts`). Each
-    is returned in a sentence.
+    config names no tokenizer for mBART-25, which has no decoder start token (`prefix_starts`). A
+    sentence about each token is returned.
     """
     path = model / CONFIG_FILE
     config = json.loads(path.read_text(encoding="utf-8"))
@@ -71,12 +71,11 @@ def copy_tokenizer(
     *,
     has_added: bool = False,
 ) -> None:
-    """Copy the tokenizer files, and the config by which `AutoTokenizer` finds the class.
+    """Copy the tokenizer files, and the config from which `AutoTokenizer` finds the class.
 
-    Clients that read `tokenizer.json` get that of the tokenizer as it was loaded: a checkpoint may
-    have none, one that lacks tokens which its other files add, or one that does not normalize.
-    Without a tokenizer the files are known to do as they are. `has_added` tokens are none of
-    SentencePiece's.
+    `tokenizer.json` is written from the loaded tokenizer, because that of the checkpoint may be
+    missing, lack tokens which other files add, or not normalize. Without a tokenizer, the files are
+    copied unchanged. `has_added`: there are added tokens, which SentencePiece does not know.
     """
     for name in (*TOKENIZER_FILES, CONFIG_FILE):
         if checkpoint.has(name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the packages a preparation needs are there, in versions that work together."""
+"""Check that the packages of a preparation are installed, in compatible versions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _CPU_BUILD = (
 )
 _OLDEST_TRANSFORMERS, _NEXT_TRANSFORMERS = (4, 57, 6), (6,)
 _OLDEST_TORCH_FOR_PICKLES = (2, 6)
-# Families whose tokenizer or config of transformers 5 earlier converters cannot read.
+# Families for which earlier converters cannot read the tokenizer or config of transformers 5.
 _CONVERTED_SINCE_4_7 = ("nllb", "m2m100", "mbart25")
-# What every preparation needs, a model that is converted already too.
+# Packages that every preparation needs, even of a converted model.
 _NEEDED = (
     "ctranslate2",
     "huggingface_hub",
@@ -42,15 +42,15 @@ _NEEDED_FOR_SHORTLISTS = ("langcodes", "regex")
 
 
 def check_environment() -> dict[str, str]:
-    """Look up, without importing them, the packages that every preparation needs."""
+    """Check the packages that every preparation needs, without importing them."""
     return _versions(_NEEDED, _INSTALL_PREPARE)
 
 
 def check_conversion(kind: Kind) -> dict[str, str]:
-    """Look up, without importing it, what the conversion of a kind of model needs beyond that.
+    """Check the further packages for a kind of model, without importing them.
 
-    MissingPackageError where transformers is older or newer than what is supported, or PyTorch is
-    too old for a pickle.
+    Raises MissingPackageError if transformers is older or newer than supported, or PyTorch is too
+    old to read a pickle safely.
     """
     try:
         versions = _versions(_NEEDED_TO_CONVERT.get(kind, ()), _INSTALL + _CPU_BUILD)
@@ -66,7 +66,7 @@ def check_conversion(kind: Kind) -> dict[str, str]:
 
 
 def _check_torch(found: str) -> None:
-    """Refuse a PyTorch whose `weights_only` lets a pickle run code (CVE-2025-32434)."""
+    """Refuse a PyTorch with which a pickle can run code despite `weights_only` (CVE-2025-32434)."""
     if _numbers(found) < _OLDEST_TORCH_FOR_PICKLES:
         raise MissingPackageError(
             f"this is a {Kind.OPENNMT_PY.value}, a pickle that PyTorch reads safely from 2.6 on, "
@@ -83,7 +83,7 @@ def _check_transformers(found: str) -> None:
 
 
 def check_pair(family: str, title: str, versions: Mapping[str, str]) -> None:
-    """Check that the converter of the installed CTranslate2 knows the installed transformers."""
+    """Check that the installed CTranslate2's converter supports the installed transformers."""
     engine, found = versions["ctranslate2"], versions["transformers"]
     if family not in _CONVERTED_SINCE_4_7 or _numbers(found) < (5,) or _numbers(engine) >= (4, 7):
         return
@@ -100,7 +100,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def check_shortlist() -> None:
-    """Look up what a vocabulary shortlist of the shipped model needs."""
+    """Check the packages for a vocabulary shortlist of the shipped model."""
     _versions(_NEEDED_FOR_SHORTLISTS, _INSTALL_PREPARE)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a checkpoint's generation config asks for, as parameters of the backend."""
+"""Convert a checkpoint's generation config to parameters of the backend."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.checkpoint import Checkpoint
     from ct2_triton.prepared_model import TokenRules
 
-# CTranslate2's own default limit of an output, and the backend's largest, in tokens.
+# CTranslate2's default limit of an output, and the backend's largest, in tokens.
 _MAX_DECODING_TOKENS = 256
 _DECODING_LENGTH_LIMIT = 4096
 
-# What changes answers, with the value that changes nothing. Names are those of `generate`.
+# Options of `generate` that change answers, with the neutral value.
 _OF_SAMPLING: dict[str, Any] = {
     "temperature": 1.0,
     "top_k": 50,
@@ -67,7 +67,7 @@ _DEFAULTS: dict[str, Any] = {
     "watermarking_config": None,
     "token_healing": False,
 }
-# What changes no answer: caches, what is returned, ids that the tokenizer's rules have.
+# Options that do not change answers: caches, outputs, IDs that the token rules have.
 _NEUTRAL = {
     "assistant_confidence_threshold",
     "assistant_early_exit",
@@ -98,11 +98,11 @@ _NEUTRAL = {
     "use_cache",
 }
 
-# What CTranslate2 does anyway: it ends when beam_size answers have ended, and it applies penalties
-# before the softmax.
+# What CTranslate2 always does: it stops when beam_size hypotheses are complete, and it applies
+# penalties before the softmax.
 _ALWAYS_HERE = ("early_stopping", "renormalize_logits")
 
-# Of `generate` to the backend where the name or nothing else differs, with the backend's range.
+# Options that differ at most in the name: `generate` to backend, with the backend's range.
 _NUMBERS = (
     ("length_penalty", "length_penalty", -5, 5),
     ("repetition_penalty", "repetition_penalty", 0.01, 100),
@@ -120,12 +120,12 @@ _SAYS = "The checkpoint's generation config"
 
 @dataclass(frozen=True)
 class LeftOut:
-    """An entry of a generation config that the backend does not have.
+    """An entry of a generation config that the backend does not support.
 
     Attributes:
         name: Its name.
         value: Its value.
-        reason: Why it is left out.
+        reason: Why it is not used.
     """
 
     name: str
@@ -133,7 +133,7 @@ class LeftOut:
     reason: str
 
     def __str__(self) -> str:
-        """Say it for a report."""
+        """Return a sentence for a report."""
         shown = json.dumps(self.value)
         return f"generation config, left out: {self.name} {shown[:60]}: {self.reason}"
 
@@ -143,9 +143,9 @@ class OwnSearch:
     """The search that a checkpoint asks for.
 
     Attributes:
-        parameters: What the backend has of it, ready for config.pbtxt.
-        always_here: What needs no parameter, because CTranslate2 always does so.
-        left_out: What it has not.
+        parameters: The supported settings, as parameters for config.pbtxt.
+        always_here: Settings without a parameter, because CTranslate2 always works so.
+        left_out: Settings that are not supported.
     """
 
     parameters: tuple[Parameter, ...]
@@ -153,13 +153,13 @@ class OwnSearch:
     left_out: tuple[LeftOut, ...]
 
     def value(self, name: str, default: float) -> float:
-        """Return a number among the parameters."""
+        """Return the value of a numeric parameter."""
         values = {entry.name: entry.value for entry in self.parameters}
         return float(values.get(name, default))
 
     @property
     def record(self) -> dict[str, Any]:
-        """What ct2_model.json says of it."""
+        """The entry in ct2_model.json."""
         return {
             "carried_over": {entry.name: entry.value for entry in self.parameters},
             "always_here": list(self.always_here),
@@ -171,7 +171,7 @@ class OwnSearch:
 
 
 def own_search(checkpoint: Checkpoint, rules: TokenRules) -> OwnSearch:
-    """Carry a generation config over to the backend."""
+    """Convert a checkpoint's generation config."""
     config = checkpoint.generation_config
     rest = _meaningful(config)
     always_here = tuple(name for name in _ALWAYS_HERE if rest.get(name) is True)
@@ -189,7 +189,7 @@ def own_search(checkpoint: Checkpoint, rules: TokenRules) -> OwnSearch:
 
 
 def _meaningful(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Take out what changes no answer; of a whole config.json, what is not about generation."""
+    """Remove options that do not change answers, and those of config.json about other things."""
     is_model_config = "model_type" in config
     silent = set(_NEUTRAL)
     if not config.get("do_sample"):
@@ -241,7 +241,7 @@ def _numbers(rest: dict[str, Any]) -> list[Parameter]:
 
 
 def _suppressed(rest: dict[str, Any], rules: TokenRules) -> list[Parameter]:
-    """Leave out ids that the converted model lacks, such as Marian's `<pad>`: they cannot come."""
+    """Drop IDs that the converted model lacks and never generates, such as Marian's `<pad>`."""
     sequences = [list(ids) for ids in rest.pop("bad_words_ids", ())]
     sequences += [[token] for token in rest.pop("suppress_tokens", ())]
     possible = [

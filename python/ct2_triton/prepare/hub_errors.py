@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says in one sentence what a failure of the hub means and what to do about it."""
+"""Describe an error of the hub in one sentence: its meaning, and what to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from huggingface_hub.errors import (
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    """List OSErrors, alone for huggingface_hub before 1; then those of httpx, later of httpx2."""
+    """Return OSError and, for huggingface_hub from 1 on, the errors of httpx or httpx2."""
     found: list[type[Exception]] = [OSError, OfflineModeIsEnabled]
     for library in ("httpx", "httpx2"):
         try:
@@ -30,13 +30,13 @@ def _transport_errors() -> tuple[type[Exception], ...]:
 
 
 TRANSPORT_ERRORS = _transport_errors()
-"""What a request to the hub may raise when no answer comes, or an answer that is an error."""
+"""Exceptions of a request to the hub without a successful response."""
 
 
 def is_unreachable(error: Exception) -> bool:
-    """Return whether the hub gave no answer, none that counts, or broke off within one.
+    """Return whether the hub could not be reached.
 
-    So are offline mode, failed connections and timeouts, and answers of a broken gateway.
+    This includes offline mode, failed and broken connections, timeouts, and a gateway's errors.
     """
     if isinstance(error, OfflineModeIsEnabled | LocalEntryNotFoundError):
         return True
@@ -46,9 +46,9 @@ def is_unreachable(error: Exception) -> bool:
 
 
 def describe(error: Exception, hub_id: str, revision: str | None) -> str:
-    """Put a failure into words."""
+    """Return a sentence about an error."""
     page = f"{constants.ENDPOINT}/{hub_id}"
-    # The order counts: a gated repository is also one that is not found.
+    # The order matters: the error for a gated repository is a subclass of that for a missing one.
     known: list[tuple[type[Exception], str]] = [
         (
             GatedRepoError,
@@ -85,7 +85,7 @@ def _status(error: HfHubHTTPError) -> int:
 
 
 def one_line(error: Exception) -> str:
-    """Write what an exception says in one line, or its class where it says nothing."""
-    # What urllib3 gave up for, without the whole history of its attempts.
+    """Return an exception's message in one line, or its class if it has none."""
+    # urllib3's last error, without the history of its attempts.
     reason = getattr(error.args[0], "reason", None) if error.args else None
     return " ".join(str(reason or error).split()) or type(error).__name__

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives every language of a model its name in English, and the other names in use for it.
+"""Add the English name and the aliases to every language of a model.
 
-The families name languages in their own ways (`deu_Latn`, `de`, `de_DE`, `deu`). Here each code
-gets aliases: BCP 47 tags (`de`, `de-Latn`), ISO 639-3 (`deu`), ISO 639-2/B (`ger`), the FLORES-200
-name (`deu_Latn`) and the name in English (`German`).
-An alias that fits several languages of the model goes to the closest: the one with that very
+Each family has its own codes (`deu_Latn`, `de`, `de_DE`, `deu`). The aliases of a code are BCP 47
+tags (`de`, `de-Latn`), ISO 639-3 (`deu`), ISO 639-2/B (`ger`), the FLORES-200 name (`deu_Latn`) and
+the English name (`German`).
+An alias that fits several languages of the model belongs to the closest: the one with the same
 language subtag, then its usual variety (`ar` is `arb_Arab`), then any member of the macrolanguage
-(`ps` is `pbt_Arab`); of those, the one in the script in which the language is usually written (`zh`
-is `zho_Hans`). What is still ambiguous is no alias.
+(`ps` is `pbt_Arab`); among those, the one in the language's usual script (`zh` is `zho_Hans`). A
+name that is still ambiguous is not an alias.
 
-A region can choose a script (`zh-TW`, `pa-PK`). Such a name is an alias of the language in that
-script; where the model lacks it, the name is kept apart, so that it is refused and not answered in
-the other script. All tables are those of `langcodes`: IANA's registry and CLDR's likely subtags.
+A region can imply a script (`zh-TW`, `pa-PK`). Such a name is an alias of the language in that
+script. If the model lacks it, the name is stored separately, so that it is refused instead of
+answered in the other script. All tables are from `langcodes`: IANA's registry and CLDR's likely
+subtags.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepared_model import Language
 
-# Codes of models that are not the language's own, and where it must be looked up.
+# Codes of models that are not the language's code, with the code to look up.
 _MODEL_CODES = {"ns": "nso"}
 
-# Names in use for a language that no table of subtags relates to it (other names of FLORES+, the
-# successor of FLORES-200, among them), by ISO 639-3 code.
+# Further names of languages, by ISO 639-3 code, that no table of subtags has, such as those of
+# FLORES+, the successor of FLORES-200.
 _OTHER_SUBTAGS = {
     "est": ("ekk",),
     "fil": ("tgl", "tl"),
@@ -49,13 +50,13 @@ _EXACT, _VARIETY, _MEMBER = 0, 1, 2
 
 
 def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tuple[Language, ...]:
-    """Add names, and aliases that are unique among the languages of one model, whose order stays.
+    """Add names, and aliases that are unique in the model, to languages in their order.
 
-    `tags` has the BCP 47 tag of each code that stands for a language.
+    `tags` has the BCP 47 tag of each code that denotes a language.
     """
     taken = {_fold(entry.code) for entry in languages}
     aliases: dict[str, list[str]] = defaultdict(list)
-    for names_of in (_candidates, _words):  # a name like a code, such as Ga or Mon, is no alias
+    for names_of in (_candidates, _words):  # a name that is a code (Ga, Mon) is no alias
         claims: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for entry in languages:
             tag = tags.get(entry.code)
@@ -80,9 +81,9 @@ def _name(language: Language, tag: str | None) -> str:
 def names_of_other_scripts(
     languages: Sequence[Language], tags: Mapping[str, str]
 ) -> dict[str, str]:
-    """List the names whose region chooses a script that the model does not have.
+    """Return the names whose region implies a script that the model does not have.
 
-    The script is an ISO 15924 code, for example `Hant` by `zh-TW`.
+    The values are ISO 15924 codes, for example `Hant` for `zh-TW`.
     """
     known = {_fold(name) for entry in languages for name in (entry.code, *entry.aliases)}
     found = {
@@ -107,7 +108,7 @@ def _is_well_formed(tag: str) -> bool:
 
 
 def _candidates(code: str, tag: str) -> dict[str, tuple[int, str]]:
-    """List codes of one language, with how close each is, and its tag."""
+    """Return the codes of one language, each with its distance and tag."""
     import langcodes
 
     parsed = langcodes.Language.get(tag, normalize=False)
@@ -128,7 +129,7 @@ def _candidates(code: str, tag: str) -> dict[str, tuple[int, str]]:
 
 
 def _words(_code: str, tag: str) -> dict[str, tuple[int, str]]:
-    """List English names and ISO 639-2/B codes, with how close each is, and its subtag."""
+    """Return English names and ISO 639-2/B codes, each with its distance and subtag."""
     import langcodes
 
     words: dict[str, tuple[int, str]] = {}
@@ -151,7 +152,7 @@ def _subtag_of(tag: str) -> str:
 
 
 def _subtags(subtag: str) -> dict[str, int]:
-    """List subtags that name a language: its ISO 639 codes, then those of its macrolanguage."""
+    """Return the subtags of a language: its ISO 639 codes, then those of its macrolanguage."""
     import langcodes
     from langcodes.data_dicts import MACROLANGUAGES
 
@@ -161,7 +162,7 @@ def _subtags(subtag: str) -> dict[str, int]:
     variety = langcodes.standardize_tag(subtag, macro=True)
     varieties = {variety, _alpha3(variety)} if "-" not in variety else set()
     macro = MACROLANGUAGES.get(subtag, "")
-    # A language with a two-letter code of its own is no other's variety: Indonesian is not Malay.
+    # A language with its own two-letter code is not a variety: Indonesian is not Malay.
     has_own = any(len(name) == 2 for name in exact)
     members = {macro, _alpha3(macro)} if macro and not has_own else set()
     ranked = {name: _MEMBER for name in members if name}
@@ -171,11 +172,11 @@ def _subtags(subtag: str) -> dict[str, int]:
 
 @cache
 def _scripts_by_region(subtag: str) -> dict[str, str]:
-    """List regions in which a language is usually written in another script than elsewhere."""
+    """Return the regions in which a language is usually written in another script."""
     import langcodes
     from langcodes.data_dicts import LIKELY_SUBTAGS
 
-    two_letters = langcodes.standardize_tag(subtag)  # the table names languages so
+    two_letters = langcodes.standardize_tag(subtag)  # the table has two-letter codes
     usual = langcodes.Language.get(two_letters).maximize().script
     found = {}
     for key, likely in LIKELY_SUBTAGS.items():
@@ -196,7 +197,7 @@ def _alpha3(subtag: str, variant: str = "T") -> str:
 
 
 def _script_distance(alias: str, tag: str) -> int:
-    """Return 0 where the alias is usually written in the script of the tag, else 1."""
+    """Return 0 if the alias is usually written in the script of the tag, else 1."""
     import langcodes
 
     wanted = langcodes.Language.get(tag).maximize().script
@@ -205,7 +206,7 @@ def _script_distance(alias: str, tag: str) -> int:
 
 
 def _winner(claims: Iterable[tuple[int, int, str]]) -> str | None:
-    """Return the code of the one closest claim; None where two are equally close."""
+    """Return the code of the closest claim; None if two are equally close."""
     ordered = sorted(claims)
     if len(ordered) > 1 and ordered[0][:2] == ordered[1][:2]:
         return None

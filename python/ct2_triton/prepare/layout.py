@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kind of model a list of file names is, and which of the files a preparation reads."""
+"""Recognise the kind of a model by its file names, and choose the files to read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SENTENCEPIECE_SUFFIXES = (".spm", ".model", ".bpe")
 
 
 class Kind(Enum):
-    """A kind of model, by how it is written on disk."""
+    """A kind of model by its format on disk."""
 
     TRANSFORMERS = "transformers checkpoint"
     CTRANSLATE2 = "CTranslate2 model"
@@ -41,12 +41,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Layout:
-    """What there is to read.
+    """The files of a model.
 
     Attributes:
         kind: The kind of model.
-        files: Names of the files to have, sorted.
-        weights: Name of the file of weights; empty for a transformers checkpoint.
+        files: Names of the files to read, sorted.
+        weights: Name of the weight file; empty for a transformers checkpoint.
     """
 
     kind: Kind
@@ -55,12 +55,12 @@ class Layout:
 
     @property
     def root(self) -> str:
-        """Folder of the weights and vocabularies, relative to all files; `.` for their own."""
+        """Folder of the weights and vocabularies, relative to the model's root; `.`: the root."""
         return str(PurePosixPath(self.weights).parent)
 
 
 def layout_of(available: Collection[str]) -> Layout:
-    """Recognise a model by the names of all its files, relative to its root."""
+    """Recognise a model by the names of its files, relative to its root."""
     found = _weights(available)
     if CONFIG_FILE in available and (weight_files(available) or not found):
         return Layout(Kind.TRANSFORMERS, tuple(needed_files(available)))
@@ -80,7 +80,7 @@ def layout_of(available: Collection[str]) -> Layout:
 
 
 def files_in(folder: Path) -> set[str]:
-    """List the files, relative to the folder, of a local model, also in the `model/` of Argos."""
+    """Return the files of a local model, relative to the folder, with those in Argos's `model/`."""
     names = {entry.name for entry in folder.iterdir() if entry.is_file()}
     if METADATA_FILE in names and (folder / "model").is_dir():
         names |= {f"model/{entry.name}" for entry in (folder / "model").iterdir()}
@@ -88,17 +88,17 @@ def files_in(folder: Path) -> set[str]:
 
 
 def layout_in(folder: Path) -> Layout:
-    """Return what kind of model a folder holds, and its files."""
+    """Return the kind of model in a folder, and its files."""
     return layout_of(files_in(folder))
 
 
 def _weights(available: Collection[str]) -> list[tuple[str, Kind]]:
-    """List the files that are a model each."""
+    """Return the files that are each a model."""
     found = []
     for name in sorted(available):
         if PurePosixPath(name).name == MODEL_FILE:
             found.append((name, Kind.CTRANSLATE2))
-        elif "/" in name:  # an Argos package brings *.pt of other programs in folders
+        elif "/" in name:  # an Argos package has *.pt files of other programs in folders
             continue
         elif name.endswith(PACKAGE_SUFFIX):
             found.append((name, Kind.ARGOS))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that decode loops compute a prepared model as CTranslate2 does.
+"""Prove that decode loops compute a prepared model as CTranslate2 does.
 
-A server that finds the proof in `ct2_model.json` does not load CTranslate2 to try the model.
+A server that finds the proof in `ct2_model.json` skips the trial against CTranslate2.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _ROWS = 16
-# Of int8, whose last bits tip over roundings. Some processors compute CTranslate2's int8 inexactly:
-# there loops must be as near to float32.
+# For int8, where the last bits change roundings. Some processors compute CTranslate2's int8
+# inexactly; there, loops must be as close to float32.
 _LEAST_EQUAL = 8
-_CHANCE = 2  # rows by which two counts may differ
+_CHANCE = 2  # allowed difference of two counts of rows
 _MAX_SOURCE_TOKENS = 12
 _GREEDY = {"beam_size": 1, "max_decoding_length": 24}
 _EXACT = "float32"
@@ -31,11 +31,11 @@ _Row = tuple[list[int], list[int]]
 
 
 def loop_proofs(model: Path, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Hold decode loops against CTranslate2 in the type that will be served, and in float32.
+    """Compare decode loops with CTranslate2 in the served compute type, and in float32.
 
-    By compute type it is the proof's id and what was compared; why loops are refused where they do
-    not agree, or cannot run the model. Loops that are wrong in float32 are wrong in every type.
-    Nothing without the compiled core.
+    Returns by compute type the proof's ID and the comparison, or why loops are refused: they
+    differ, or cannot run the model. Loops that are wrong in float32 are refused for every type.
+    Empty without the compiled core.
     """
     try:
         core = load_core()
@@ -76,10 +76,10 @@ def _proof(core: ModuleType, model: Path, compute_type: str) -> dict[str, Any]:
 def _answers(
     core: ModuleType, model: Path, rows: list[_Row], compute_type: str, decoding: str
 ) -> list[list[int]]:
-    """Answer the rows: in a loop together, in calls each alone.
+    """Translate the rows: together in a decode loop, each alone in CTranslate2 calls.
 
-    A row of a loop does not depend on the others, and a step for all reads the weights once. In a
-    call, another row may change the last bits.
+    In a loop, rows do not depend on each other, and each step reads the weights once for all. In a
+    call, another row can change the last bits.
     """
     parameters = {"compute_type": compute_type, "decoding": decoding, "proof": "off"}
     translator = core.Translator(str(model), parameters)
@@ -98,7 +98,7 @@ def _equal(some: list[list[int]], others: list[list[int]]) -> int:
 
 
 def _random_rows(model: Path) -> list[_Row]:
-    """Return sources and prefixes, of ids beyond the first, where special tokens stand."""
+    """Return sources and prefixes of random IDs, without the first ones, which are special."""
     vocabularies = read_vocabularies(model)
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     prefix_tokens = 1 if config.get("decoder_start_token") is None else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses the Triton configuration of a prepared model, with the reason beside each choice."""
+"""Choose the Triton configuration of a prepared model, with a reason for each setting."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def build_config(
     search: OwnSearch,
     shortlist: Shortlist | None = None,
 ) -> TritonConfig:
-    """Build the configuration, and have the backend's own code check it where that is installed."""
+    """Build the configuration, and check it with the backend's own code if it is installed."""
     takes_text = options.io == "text"
     config = TritonConfig(
         name=name,
@@ -50,8 +50,8 @@ def build_config(
         if takes_text
         else (
             Tensor("INPUT_IDS", "TYPE_INT32", ragged=True),
-            # Required where every request has one: Triton does not batch requests that differ in
-            # the inputs they send.
+            # Required if every request has one, because Triton does not batch requests with
+            # different inputs.
             Tensor("TARGET_PREFIX", "TYPE_INT32", ragged=True, optional=not _has_prefix(rules)),
             Tensor("DRAFT_IDS", "TYPE_INT32", ragged=True, optional=True),
         ),
@@ -81,7 +81,7 @@ def _parameters(
     of_search: tuple[Parameter, ...],
     of_shortlist: tuple[Parameter, ...],
 ) -> tuple[Parameter, ...]:
-    """Return the defaults, with the caller's settings in their place or after them."""
+    """Return the default parameters, replaced or extended by the caller's settings."""
     defaults = (
         Parameter("pad_id", str(rules.pad_id), "The tokenizer's <pad>."),
         Parameter(
@@ -108,7 +108,7 @@ def _parameters(
 
 
 def _check(config: TritonConfig) -> None:
-    """Read the configuration with the code that will load it, if it is installed here."""
+    """Check the configuration with the backend's own code, if it is installed."""
     from ct2_triton.engine_library import load_core
 
     try:

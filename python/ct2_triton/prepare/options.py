@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the caller of a preparation chooses."""
+"""The options of a preparation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUANTIZATIONS = (
     "float32",
 )
 INSTANCE_KINDS = ("auto", "cpu", "gpu")
-# What clients send and get.
+# What clients send and receive.
 IO_CHOICES = ("ids", "text", "both", "stream", "auto")
 
 
@@ -31,11 +31,11 @@ class ShortlistOptions:
     """The vocabulary shortlist to make.
 
     Attributes:
-        entries: `language=file` counts the pieces of a text, `language` takes every piece of the
-            language's script; a model of one target language is content with `file`.
-        size: Pieces of each language: the most frequent of its text, and where the text has fewer,
-            the first of its script in the vocabulary; None: all of the text, or of the script.
-        licence: Licence of the texts, as the caller states it.
+        entries: `language=file` counts the pieces of a text; `language` takes every piece of the
+            language's script; for a model with one target language, `file` suffices.
+        size: Pieces per language: the most frequent of its text, then, if the text has fewer, the
+            first of its script in the vocabulary; None: all of the text, or of the script.
+        licence: Licence of the texts, as stated by the caller.
         union: One list for all languages (vmap.txt) instead of one for each (shortlists.json).
     """
 
@@ -52,7 +52,7 @@ class PrepareOptions:
     Attributes:
         source: Hub id (`facebook/nllb-200-distilled-600M`), a local directory, a package
             (`.argosmodel`, `.zip`), or `demo`.
-        model_repository: Triton's model repository; made when it does not exist.
+        model_repository: Triton's model repository; created if it does not exist.
         name: The model's name in Triton; None derives it from the source.
         revision: Branch, tag or commit on the hub; None is the default branch.
         quantization: Type of the stored weights, of `QUANTIZATIONS`.
@@ -61,14 +61,15 @@ class PrepareOptions:
         settings: Backend parameters by name, in place of the defaults written.
         shortlist: Vocabulary shortlist to make and switch on; None: none.
         language_pair: `en:de` for a converted model that does not say what it translates.
-        io: What clients send and get, of `IO_CHOICES`; both: `<name>` takes ids and `<name>-text`
-            text, on the same files; stream: also `<name>-stream`, which sends text as it grows;
-            auto: stream, or ids where the backend cannot tokenize for the model.
-        placeholders: Whether to try which placeholders the model copies (docs/terms.md).
-        quality_texts: `FILE` or `FROM:TO,TO,...=FILE`: sentences that show what good translations
-            are like (docs/quality.md).
+        io: What clients send and receive, of `IO_CHOICES`; both: `<name>` takes IDs and
+            `<name>-text` takes text, with the same files; stream: also `<name>-stream`, which sends
+            text as it is generated; auto: stream, or ids if the backend cannot tokenize for the
+            model.
+        placeholders: Whether to find out which placeholders the model copies (docs/terms.md).
+        quality_texts: `FILE` or `FROM:TO,TO,...=FILE`: sentences from which the statistics of the
+            verdicts are made (docs/quality.md).
         force: Replace a model of this name.
-        as_version: Add the result to a model that is there, as this version; None: a new model.
+        as_version: Add the result to an existing model as this version; None: a new model.
     """
 
     source: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a preparation, in order."""
+"""The steps of a preparation."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def prepare(
 
     Args:
         options: What to prepare, and where.
-        report: Gets a line of text for each step.
+        report: Called with a line of text for each step.
 
     Returns:
-        The prepared model, complete and proved.
+        The prepared model, after its proof.
 
     Raises:
-        PrepareError: It failed, with a sentence about what to do; nothing was written.
+        PrepareError: The preparation failed; nothing was written.
     """
     from ct2_triton.prepare.text_config import (
         check_text_outputs,
@@ -69,7 +69,7 @@ def prepare(
 
 
 def _io_of(io: str, tokenizer: Path, report: Callable[[str], None]) -> str:
-    """Have the backend read the tokenizer, where it is to; what it cannot read remains for ids."""
+    """Return the kind of models to write: ids if the backend cannot read the tokenizer."""
     from ct2_triton.prepare.text_config import check_tokenizer
 
     if io == "ids":
@@ -88,7 +88,7 @@ def _io_of(io: str, tokenizer: Path, report: Callable[[str], None]) -> str:
 def _prepared(
     options: PrepareOptions, output: Path, report: Callable[[str], None]
 ) -> Iterator[Path]:
-    """Lend the folder with all files of the model; it is put in place when the block ends."""
+    """Yield a temporary folder with all files of the model, moved in place after the block."""
     from ct2_triton.prepare import shipped
     from ct2_triton.prepare.converted.pipeline import fill_converted
     from ct2_triton.prepare.environment import (
@@ -121,9 +121,9 @@ def _prepared(
 
 
 def model_name(options: PrepareOptions) -> str:
-    """Return the model's name in Triton: as chosen, or the last part of the source.
+    """Return the model's name in Triton: the chosen one, or the last part of the source.
 
-    SettingError where it would not do as a folder and in a URL.
+    Raises SettingError if it cannot be used as a folder name and in a URL.
     """
     from ct2_triton.prepare import shipped
 
@@ -142,7 +142,7 @@ def model_name(options: PrepareOptions) -> str:
 
 
 def _added_tokens(rules: TokenRules) -> Iterator[str]:
-    """Tell what the tokenizer has beyond its family, and what of it no answer shows."""
+    """Yield notes about added tokens, and about those that translations do not show."""
     left_out = ", which are special and left out of translations"
     for meaning, special in (("", False), (left_out, True)):
         names = [token.content for token in rules.added_tokens if token.special == special]
@@ -187,7 +187,7 @@ def _fill(
     versions: dict[str, str],
     report: Callable[[str], None],
 ) -> None:
-    """Write all files of the model; the manifest, with its checksums, last."""
+    """Write all files of the model, and last the manifest with the checksums."""
     from ct2_triton.prepare import conversion
     from ct2_triton.prepare.checkpoint import memory_line
     from ct2_triton.prepare.environment import check_pair
@@ -257,7 +257,7 @@ def _add_statistics(
     options: PrepareOptions,
     report: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Write what the verdicts know of the model; the demo's is in the package."""
+    """Write the statistics for the verdicts; the demo model's are in the package."""
     from ct2_triton.prepare import shipped
 
     if options.source == shipped.NAME:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds which placeholders a converted model copies: translates sentences with each kind.
+"""Find the placeholders that a converted model copies, by translating sentences with each kind.
 
-A kind that comes back from no sentence of the first round is not asked again. Where the model
-copies no marker well, words of its own vocabulary are tried that look like names. All is greedy and
-bounded, in rows and in tokens of a row.
+A kind that no sentence of the first round copies is not tried again. If the model copies no marker
+well, name-like words of its own vocabulary are tried. Search is greedy; the rows, and the tokens of
+a row, are limited.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ _SENTENCES = (
 )
 _FIRST_ROUND = 2  # sentences
 _NAME_SENTENCES = ("Have you met {}?", "{} has won the first prize.")
-_TERM = "Quixolab"  # no model keeps it; what counts is what stands in its place
+_TERM = "Quixolab"  # replaced by placeholders, so its text does not matter
 _TARGETS = ("de", "fr", "es", "zh", "ru", "ar")
 _MOST_TARGETS = 3
 _MOST_NAMES_TRIED = 48
-_NAMES = 8  # of one kind: as many terms as a text may have
-_MOST_KINDS = 2  # each that is tried costs a translation
-_GOOD = 0.75  # share of the rows from which on no names are tried
-_LEAST = 0.25  # share of the rows of a kind that is worth a translation
-_MOST_TOKENS = 48  # of an answer
+_NAMES = 8  # names of one kind: the most terms of a text
+_MOST_KINDS = 2  # each kind that a client tries costs a translation
+_GOOD = 0.75  # share of rows from which no names are tried
+_LEAST = 0.25  # share of rows from which a kind is used
+_MOST_TOKENS = 48  # of a translation
 _NAME = re.compile("\u2581[A-Z][a-z]{4,}")
 
 
 @dataclass
 class Copied:
-    """How much of each kind came back.
+    """How often each kind was copied.
 
     Attributes:
-        shares: Share of the rows in which each placeholder came back exactly once, by kind.
+        shares: Share of the rows in which each placeholder occurs exactly once, by kind.
         rows: Rows that were translated.
-        seconds: What that took.
+        seconds: Time of all translations.
     """
 
     shares: dict[Kind, float] = field(default_factory=dict)
@@ -64,18 +64,18 @@ class Copied:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds that are worth a translation, best first."""
+        """The kinds to use, best first."""
         able = [kind for kind, share in self.shares.items() if share >= _LEAST]
         return tuple(sorted(able, key=lambda kind: -self.shares[kind])[:_MOST_KINDS])
 
     @property
     def record(self) -> dict[str, Any]:
-        """What the manifest says of it."""
+        """The entry for the manifest."""
         shares = {_shown(kind): round(share, 2) for kind, share in self.shares.items() if share}
         return {"chosen": [_shown(kind) for kind in self.kinds] or ["none"], "shares": shares}
 
     def line(self) -> str:
-        """Say it for a report."""
+        """Return a line for a report."""
         found = [f"{_shown(kind)} ({100 * self.shares[kind]:.0f} %)" for kind in self.kinds]
         took = f"{self.rows} rows in {self.seconds:.1f} s"
         return f"placeholders that it copies: {', then '.join(found) or 'none'}; {took}"
@@ -88,9 +88,9 @@ def add_placeholders(
     options: PrepareOptions,
     report: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Try all kinds, and write those that the model copies into `languages.json`, if wanted.
+    """If wanted, try all kinds, and write those that the model copies into `languages.json`.
 
-    What the manifest says of it is returned: an entry beside the others.
+    Returns the entry for the manifest.
     """
     if not options.placeholders:
         return {}
@@ -112,7 +112,7 @@ def probe_placeholders(folder: Path, tokenizer_folder: Path, rules: TokenRules) 
 
 
 def _try_each(model: _Model, kinds: Sequence[Kind]) -> dict[Kind, float]:
-    """Return the share of each kind; 0 where the first round brings nothing back."""
+    """Return the share of each kind; 0 if the first round copies none."""
     texts = [_text(sentence) for sentence in _SENTENCES]
     first = model.survivors((text, kind) for kind in kinds for text in texts[:_FIRST_ROUND])
     able = [kind for kind in kinds if any(one for tried, one in first if tried == kind)]
@@ -125,7 +125,7 @@ def _try_each(model: _Model, kinds: Sequence[Kind]) -> dict[Kind, float]:
 
 
 def _copied_names(model: _Model) -> tuple[str, ...]:
-    """Find words of the vocabulary that come back most often, best first."""
+    """Find the words of the vocabulary that are copied most often, best first."""
     names = [token[1:] for token in model.shared_tokens if _NAME.fullmatch(token)]
     step = max(1, len(names) // _MOST_NAMES_TRIED)
     counts = {(name,): 0 for name in names[::step][:_MOST_NAMES_TRIED]}
@@ -139,7 +139,7 @@ def _copied_names(model: _Model) -> tuple[str, ...]:
 
 
 def _text(sentence: str) -> TermText:
-    """Make a text whose terms stand where the sentence has `{}`."""
+    """Make a text with a term for each `{}` in the sentence."""
     parts = sentence.split("{}")
     terms: list[Term] = []
     text = parts[0]
@@ -150,7 +150,7 @@ def _text(sentence: str) -> TermText:
 
 
 class _Model:
-    """Translates with the converted model, as a client would ask it."""
+    """Translates with the converted model, like a client."""
 
     def __init__(self, folder: Path, tokenizer_folder: Path, rules: TokenRules) -> None:
         self._translator = TextTranslator(folder, tokenizer_folder, rules)
@@ -162,14 +162,14 @@ class _Model:
 
     @property
     def shared_tokens(self) -> list[str]:
-        """Tokens of texts and of answers."""
+        """Tokens that occur both in sources and in translations."""
         model = self._translator.model
         return [token for token in model.source_tokens if token in model.target_ids]
 
     def survivors(self, marks: Iterable[tuple[TermText, Kind]]) -> list[tuple[Any, bool]]:
-        """Translate texts with placeholders into each language; say which came back.
+        """Translate texts with placeholders into each language; return which were copied.
 
-        They do not where a text has more terms than the kind has names.
+        They are not if a text has more terms than the kind has names.
         """
         asked = [(text, kind, mark(text, kind), t) for text, kind in marks for t in self._targets]
         sent = [(marked.text, target) for _, _, marked, target in asked if marked is not None]

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes `quality.json`: what a model's translations of good text are like, for the verdicts.
+"""Write `quality.json`: statistics of a model's translations of good text, for the verdicts.
 
-All of it is statistics of translations that the converted model makes of given sentences:
+They are computed from the converted model's translations of given sentences:
 
-    words         share of the 200 most frequent words of a language among all of its words
+    words         share of each of the 200 most frequent words among all words of a language
     length        bounds of the logarithm of target length to source length
     least_score   least mean log-probability of a translation's tokens
-    copied        share of the source's words that come back, where it may be above 0.7
-    least_number  0 where translations do not write small numbers as words: all of them count
+    copied        bound on the share of copied source words, if it is above 0.7
+    least_number  0 if translations do not write small numbers as words: all numbers count
 
-All but the first and the last are of a pair of languages. Lines are cut into sentences as the
-server cuts them. A bound is the quantile beyond which one translation in 1,000 is (of fewer, the
-outermost one), and further from the median by a quarter of their distance.
+All except the first and the last are per pair of languages. Lines are split into sentences as in
+the server. A bound is the quantile that 1 translation in 1,000 exceeds (of fewer, the most extreme
+one), moved away from the median by a quarter of their distance.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 
 FILE_NAME = "quality.json"
 _OPTION = "--quality-text"
-_LEAST_LINES, _MOST_LINES = 100, 2000  # of a text
-_MOST_CHARS = 500  # of a line: longer ones are no sentences
+_LEAST_LINES, _MOST_LINES = 100, 2000  # lines of a text
+_MOST_CHARS = 500  # of a line: longer ones are not sentences
 _MOST_TOKENS = 256  # of a translation
-_WORDS, _LEAST = 200, 0.0001  # most frequent ones, and their least share
+_WORDS, _LEAST = 200, 0.0001  # number of frequent words, and their least share
 _FURTHER = 0.25  # of the distance to the median
-_ROUNDING = 0.0001  # where all translations are alike
-_GREATEST_SCORE = -0.001  # that the backend takes as a bound
-_COPIED = 0.7  # share of words that the backend takes for a copy where nothing is said
-_IN_WORDS = 0.005  # share of translations with numbers in words, up to which every number counts
+_ROUNDING = 0.0001  # margin if all translations are alike
+_GREATEST_SCORE = -0.001  # largest bound that the backend accepts
+_COPIED = 0.7  # the backend's default bound on the share of copied words
+_IN_WORDS = 0.005  # share of translations with numbers in words up to which all numbers count
 
 
 class QualityText(NamedTuple):
-    """Sentences, one a line, and the languages that they are translated from and into."""
+    """A file with one sentence per line, and its source and target languages."""
 
     path: Path
     source: str | None
@@ -58,7 +58,7 @@ class QualityText(NamedTuple):
 
     @classmethod
     def parse(cls, entry: str) -> QualityText:
-        """Read `FILE`, or `FROM:TO,TO,...=FILE`; the file must be there."""
+        """Read `FILE` or `FROM:TO,TO,...=FILE`; the file must exist."""
         pair, equals, file = entry.rpartition("=")
         source, colon, targets = pair.partition(":")
         if equals and not (source and colon and all(targets.split(","))):
@@ -70,7 +70,7 @@ class QualityText(NamedTuple):
         return cls(Path(file), source or None, tuple(targets.split(",")) if equals else (None,))
 
     def lines(self) -> list[str]:
-        """Read the first different lines, without white space around them."""
+        """Return the first distinct lines, stripped."""
         try:
             text = self.path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
@@ -95,7 +95,7 @@ class _Translated(NamedTuple):
 
 @dataclass
 class _Seen:
-    """What was seen of a language: words, and translations into it by the source's language."""
+    """Statistics of a target language: words, and translations by source language."""
 
     words: Counter[str] = field(default_factory=Counter)
     pairs: dict[str, list[_Translated]] = field(default_factory=lambda: defaultdict(list))
@@ -135,7 +135,7 @@ def add_quality(
     options: PrepareOptions,
     report: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Write the file where texts are given.
+    """Write the file if texts are given.
 
     What the manifest says of it is returned: an entry beside the others.
     """
@@ -151,7 +151,7 @@ def add_quality(
 def measure(
     model: TextTranslator, rules: TokenRules, texts: Sequence[QualityText]
 ) -> dict[str, Any]:
-    """Translate the texts, and give what `quality.json` holds."""
+    """Translate the texts, and return the content of `quality.json`."""
     try:
         core = load_core()
     except ImportError as error:
@@ -183,7 +183,7 @@ def measure(
 
 
 def _sentences(core: ModuleType, line: str, language: str) -> list[str]:
-    """Cut a line as the server cuts it."""
+    """Split a line into sentences as in the server."""
     text = line.encode()
     return [text[begin:end].decode() for begin, end in core.segment(text, language)]
 
@@ -191,7 +191,7 @@ def _sentences(core: ModuleType, line: str, language: str) -> list[str]:
 def _translated(
     model: TextTranslator, lines: Sequence[str], source: Language | None, target: Language | None
 ) -> Iterator[_Translated]:
-    """Yield each line with its translation, where there is one."""
+    """Yield each line with its translation, if it is not empty."""
     answers = model.translate(lines, source, [target] * len(lines), _MOST_TOKENS)
     for line, answer in zip(lines, answers, strict=True):
         if answer.text:

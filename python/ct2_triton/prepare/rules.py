@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts together what a client needs to know about a model's ids."""
+"""Build the token rules of a model for clients."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def build_rules(
         "model.resize_token_embeddings(len(tokenizer)) and train it, or save the tokenizer that "
         "it was trained with",
     )
-    answers = vocabulary.answers  # their ids have names of their own, as in a converted model
+    answers = vocabulary.answers  # the two sides have different IDs, as in a converted model
     return TokenRules(
         family=family.name if answers is None else NAMED_PIECES,
         tokenizer_class=type(tokenizer).__name__,
@@ -63,7 +63,7 @@ def build_rules(
 
 
 def duplicate_ids(tokens: tuple[str, ...]) -> Mapping[int, int]:
-    """Return the first id of a repeated token by each later id."""
+    """Return the first ID of a repeated token for each later ID."""
     first: dict[str, int] = {}
     later = {}
     for token_id, token in enumerate(tokens):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo model that the package ships, prepared without network, PyTorch or transformers.
+"""The demo model in the package, prepared without network, PyTorch or transformers.
 
-`demo_model/` of the package holds `checkpoint/`, a Hugging Face checkpoint in float16, and what
-ct2-prepare makes of it with its defaults: `model/`, `languages.json` and, of the record of that
-preparation, what holds for every copy: `ct2_model.json`.
+`demo_model/` of the package has `checkpoint/`, a Hugging Face checkpoint in float16, and the result
+of ct2-prepare with its defaults: `model/`, `languages.json`, and `ct2_model.json` with the part of
+the record that is valid for every copy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.options import PrepareOptions
 
 NAME = "demo"
-"""The source that means this model; a folder of that name is `./demo`."""
+"""The source name of this model; a folder of that name is `./demo`."""
 
 VOCABULARY_NAME = "shared_vocabulary.json"
 
@@ -51,21 +51,21 @@ def checkpoint(revision: str | None = None) -> Checkpoint:
 
 
 def is_ready(options: PrepareOptions) -> bool:
-    """Return whether the package holds exactly the requested conversion."""
+    """Return whether the package has exactly the requested conversion."""
     if options.source != NAME:
         return False
     return bool(options.quantization == _record()["conversion"]["quantization"])
 
 
 def copy_statistics(model: Path) -> None:
-    """Write what the verdicts know of the demo's translations beside weights of another type."""
+    """Copy the statistics for the verdicts to a conversion with weights of another type."""
     from ct2_triton.prepare.quality import FILE_NAME
 
     shutil.copyfile(FOLDER / "model" / FILE_NAME, model / FILE_NAME)
 
 
 def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -> None:
-    """Write all files of the model from the package; the manifest, with its checksums, last."""
+    """Write all files of the model from the package, and last the manifest with the checksums."""
     from ct2_triton.prepare.conversion import copy_tokenizer
     from ct2_triton.prepare.generation import own_search
     from ct2_triton.prepare.model_config import build_config

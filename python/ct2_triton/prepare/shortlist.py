@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The vocabulary shortlist: the tokens that a deployment's target languages need.
 
-Several languages have a list each, in a file of the backend's own (shortlists.json). The list of
-one language, or the union that is asked for, becomes the one line of CTranslate2's vmap.txt that
-holds for every source, so that all calls have the same candidates and answers do not depend on the
-other rows of a call. A row in a language that a list is not made for is run with the whole
-vocabulary.
+Several languages have a list each, in the backend's own file (shortlists.json). The list of one
+language, or a union, is written as the line of CTranslate2's vmap.txt that applies to every source,
+so that all calls have the same candidates and answers do not depend on the other rows of a call. A
+row in a language without a list uses the whole vocabulary.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.options import ShortlistOptions
     from ct2_triton.prepared_model import Language, TokenRules
 
-_UNWRITABLE = (" ", "\t", "\n", "\r")  # what separates tokens, keys and lines of the file
-# At least about as many answers change as lines are not covered: benchmarks/README.md.
+_UNWRITABLE = (" ", "\t", "\n", "\r")  # separators of tokens, keys and lines in the file
+# Roughly, at least the share of lines that are not covered changes: benchmarks/README.md.
 _POOR_COVERAGE = 0.99
 _EACH_PARAMETERS = (
     Parameter(
@@ -42,12 +41,12 @@ _EACH_PARAMETERS = (
 
 @dataclass(frozen=True)
 class LanguageList:
-    """What answers in one language are made of.
+    """The list of one language.
 
     Attributes:
         language: The language.
-        ids: Of the tokens, in order.
-        tokens: The tokens themselves.
+        ids: IDs of the tokens, in order.
+        tokens: The tokens.
     """
 
     language: Language
@@ -55,7 +54,7 @@ class LanguageList:
     tokens: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as shortlists.json has it."""
+        """Return the entry of shortlists.json."""
         prefix, source = self.language.target_prefix_ids, self.language.target_source_ids
         named = {"prefix_id": prefix[0]} if prefix else {"source_id": source[0]}
         return {"language": self.language.code, **named, "tokens": self.ids}
@@ -63,14 +62,14 @@ class LanguageList:
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The tokens, and what is to be told of them.
+    """A shortlist with its records.
 
     Attributes:
-        tokens: Of all lists together, in the order of their ids.
-        languages: Those that it is made for; none where the model does not name its own.
-        record: For the prepared model's manifest.
-        parameters: For its configuration.
-        lists: One for each language; none where one list is for all.
+        tokens: Tokens of all lists, in the order of their IDs.
+        languages: Its languages; empty if the model does not name its own.
+        record: Entry for the prepared model's manifest.
+        parameters: Parameters for its configuration.
+        lists: The list of each language; empty if one list is for all.
     """
 
     tokens: tuple[str, ...]
@@ -80,7 +79,7 @@ class Shortlist:
     lists: tuple[LanguageList, ...] = ()
 
     def write(self, model: Path) -> None:
-        """Write shortlists.json, or else vmap.txt, into a folder of CTranslate2 files."""
+        """Write shortlists.json or vmap.txt into a folder of CTranslate2 files."""
         if self.lists:
             write_lists([own.to_dict() for own in self.lists], model)
         else:
@@ -92,7 +91,7 @@ class Shortlist:
             yield replace(self, tokens=own.tokens, languages=(own.language,), lists=())
 
     def check_search(self, parameters: Iterable[Parameter]) -> None:
-        """Say early what the backend would refuse at load."""
+        """Refuse early what the backend would refuse at load."""
         values = {entry.name: entry.value for entry in parameters}
 
         def is_on(name: str) -> bool:
@@ -116,7 +115,7 @@ class Shortlist:
 
 @dataclass(frozen=True)
 class _Entry:
-    """One entry of --shortlist-from, with the language it means."""
+    """One entry of --shortlist-from, with its language."""
 
     language: Language | None
     script: str | None
@@ -136,7 +135,7 @@ def build_shortlist(
 ) -> Shortlist:
     """Build a list for each language that is named, or one for all.
 
-    The vocabulary is in the order of its ids; the report gets a line for each language.
+    `vocabulary` is in the order of its IDs; `report` is called with a line for each language.
     """
     entries = _read_entries(options.entries, rules)
     pieces = read_pieces(tokenizer_folder, rules, of_targets=True)
@@ -233,7 +232,7 @@ def _hint(name: str, *, one_target: bool) -> str:
 
 
 def _writable(vocabulary: Sequence[str]) -> set[int]:
-    """List ids that a line of vmap.txt can name: by the first id of their string."""
+    """Return the IDs that vmap.txt can name: the first ID of each string without separators."""
     first: dict[str, int] = {}
     for token_id, token in enumerate(vocabulary):
         if token and not any(space in token for space in _UNWRITABLE):
@@ -242,7 +241,7 @@ def _writable(vocabulary: Sequence[str]) -> set[int]:
 
 
 def _kept_always(rules: TokenRules, vocabulary: Sequence[str], pieces: Pieces) -> set[int]:
-    """List special tokens and what spells text: characters, bytes, digits, punctuation, symbols."""
+    """Return special tokens, and single characters, bytes, digits, punctuation and symbols."""
     languages = {
         token_id
         for entry in rules.languages
@@ -261,7 +260,7 @@ def _kept_always(rules: TokenRules, vocabulary: Sequence[str], pieces: Pieces) -
 
 
 def _named_ids(entries: Iterable[_Entry]) -> set[int]:
-    """List ids that a target prefix starts with: only those of the named languages."""
+    """Return the IDs of the target prefixes of the named languages."""
     return {i for entry in entries if entry.language for i in entry.language.target_prefix_ids}
 
 
@@ -272,9 +271,10 @@ def _chosen(
     vocabulary: Sequence[str],
     size: int | None,
 ) -> list[int]:
-    """List pieces: those of the text, the most frequent first, then those of the script.
+    """Return pieces: those of the text, most frequent first, then those of the script.
 
-    Tokenizers number their pieces about by frequency. A text is filled up only to a given size.
+    Tokenizers number pieces roughly by frequency. Pieces of the script are added only up to a given
+    size.
     """
     found: list[int] = []
     if text:
@@ -289,7 +289,7 @@ def _chosen(
 def _language_record(
     entry: _Entry, text: CountedText | None, tokens: int, ids: set[int]
 ) -> dict[str, Any]:
-    """Return what one entry gave; `tokens` are its own, beside those kept always."""
+    """Return the record of one entry; `tokens` excludes those that are always kept."""
     record: dict[str, Any] = {
         "code": entry.code,
         "script": entry.script,
@@ -359,20 +359,20 @@ LISTS_NAME = "shortlists.json"
 
 
 def write_map(tokens: Iterable[str], model: Path) -> None:
-    """Write vmap.txt, which CTranslate2 reads: candidates for every source."""
+    """Write CTranslate2's vmap.txt with the same candidates for every source."""
     (model / MAP_NAME).write_text("\t" + " ".join(tokens) + "\n", encoding="utf-8")
 
 
 def write_lists(lists: Sequence[dict[str, Any]], model: Path) -> None:
-    """Write shortlists.json, which the backend reads.
+    """Write the backend's shortlists.json.
 
-    Each list has `language`, `prefix_id` or `source_id`, and `tokens` (ids).
+    Each list has `language`, `prefix_id` or `source_id`, and `tokens` (IDs).
     """
     (model / LISTS_NAME).write_text(json.dumps({"lists": lists}) + "\n", encoding="utf-8")
 
 
 def read_lists(model: Path) -> dict[str, list[int]]:
-    """Read the ids of each list of shortlists.json by language; empty without the file."""
+    """Read the IDs of each list of shortlists.json by language; empty without the file."""
     file = model / LISTS_NAME
     if not file.is_file():
         return {}
@@ -381,7 +381,7 @@ def read_lists(model: Path) -> dict[str, list[int]]:
 
 
 def link_with_map(tokens: Iterable[str], model: Path, folder: Path) -> Path:
-    """Fill an empty folder with links to a model's files, and other candidates for every source."""
+    """Fill an empty folder with links to a model's files, and a vmap.txt of these tokens."""
     for file in model.iterdir():
         if file.name not in (LISTS_NAME, MAP_NAME):
             (folder / file.name).symlink_to(file.resolve())

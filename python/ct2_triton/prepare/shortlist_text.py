@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the pieces of a text, and holds a part of it out to measure what the count is worth.
+"""Count the pieces of a text, and hold out a part of it to measure the coverage.
 
-Scripts tell which pieces could belong to a language. They are Unicode's (Script_Extensions, as
-`regex` has them), named by their ISO 15924 codes.
+Scripts decide which pieces can belong to a language. They are Unicode's Script_Extensions in
+`regex`, named by their ISO 15924 codes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _LETTERS_LOOKED_AT = 100_000
 
 @dataclass(frozen=True)
 class Coverage:
-    """What part of the held-out lines a list of tokens can write.
+    """Coverage of the held-out lines by a list of tokens.
 
     Attributes:
         tokens: Share of the tokens that are on the list.
-        sentences: Share of the lines of which every token is on the list.
+        sentences: Share of the lines with all tokens on the list.
     """
 
     tokens: float
@@ -49,11 +49,11 @@ class CountedText:
 
     Attributes:
         path: The file.
-        sha256: Of its bytes.
-        lines: Lines of the file.
-        counted: Different lines, without white space around them, that were counted.
-        counts: How often each id occurs in them.
-        held_out: Ids of each line that was not counted: every tenth different one.
+        sha256: Checksum of the file.
+        lines: Number of its lines.
+        counted: Number of distinct stripped lines that were counted.
+        counts: How often each ID occurs in them.
+        held_out: IDs of each held-out line: every tenth distinct one.
     """
 
     path: Path
@@ -71,7 +71,7 @@ class CountedText:
 
 
 def check_readable(options: ShortlistOptions) -> None:
-    """Say what can be said of a shortlist's options before a model is looked for."""
+    """Check a shortlist's options before a model is looked for."""
     if options.size is not None and options.size < 1:
         raise SettingError(f"--shortlist-size {options.size} is not possible; give at least 1")
     for entry in options.entries:
@@ -84,9 +84,9 @@ def check_readable(options: ShortlistOptions) -> None:
 
 
 def count_text(path: Path, pieces: Pieces, script: str | None, language: str) -> CountedText:
-    """Read a text of one sentence a line; a script that is not known is not checked.
+    """Read a text with one sentence per line; an unknown script is not checked.
 
-    SettingError where it cannot be read, is too short, or is not written in the script.
+    Raises SettingError if it cannot be read, is too short, or is not written in the script.
     """
     text = CountedText(path)
     seen: set[int] = set()
@@ -125,7 +125,7 @@ def _unreadable(path: Path, error: OSError) -> SettingError:
 
 
 def _lines(text: CountedText) -> Iterator[str]:
-    """Yield the lines without white space around them, and fill in what is told of the file."""
+    """Yield the stripped lines, and set the checksum and the number of lines."""
     digest = hashlib.sha256()
     try:
         with text.path.open("rb") as file:
@@ -147,7 +147,7 @@ _SPACE = "▁"
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _SCRIPT_OF_CODE = re.compile(r"[_-]([A-Z][a-z]{3})$")  # deu_Latn, zh-Hans
 
-# ISO 15924 codes of ways to write that use several of Unicode's scripts, or a part of one.
+# ISO 15924 codes of writing systems with several of Unicode's scripts, or a part of one.
 _PARTS = {
     "Hans": ("Hani",),
     "Hant": ("Hani",),
@@ -157,10 +157,10 @@ _PARTS = {
 
 
 def script_of(language: Language, family: str) -> str | None:
-    """Find the ISO 15924 code of the script that a language of a model is written in.
+    """Return the ISO 15924 code of the script of a model's language.
 
-    It is that of the language's own code, whose meaning the family knows, else the usual one by
-    CLDR's likely subtags; None where it is not known, as for a group of languages.
+    It is that of the language's code, which the family interprets, else the usual one by CLDR's
+    likely subtags; None if it is not known, as for a group of languages.
     """
     from ct2_triton.prepare.families import FAMILIES
 
@@ -169,7 +169,7 @@ def script_of(language: Language, family: str) -> str | None:
     import langcodes
 
     tag = next(known for known in FAMILIES if known.name == family).language_tag(language.code)
-    # Without a subtag that CLDR knows, the likely script would be that of English.
+    # For an unknown subtag, CLDR's likely script would be that of English.
     if not tag or not langcodes.tag_is_valid(tag):
         return None
     script = langcodes.Language.get(tag).maximize().script
@@ -177,23 +177,23 @@ def script_of(language: Language, family: str) -> str | None:
 
 
 def belongs(piece: str, script: str | None) -> bool:
-    """Return whether each letter, mark and digit of a piece is of a script or of all scripts.
+    """Return whether each letter, mark and digit of a piece belongs to a script or to all.
 
-    None is for what all scripts share: digits, punctuation, symbols.
+    None selects what all scripts share: digits, punctuation, symbols.
     """
     return not _foreign(script).search(piece)
 
 
 def spells(piece: str) -> bool:
-    """Return whether a piece is a single character, with a space before it or not, or a byte.
+    """Return whether a piece is a single character, with or without a space before it, or a byte.
 
-    With these any text can be spelled that the model could write at all.
+    Any text that the model can write can be spelled with these.
     """
     return len(piece.replace(_SPACE, "")) <= 1 or bool(_BYTE.fullmatch(piece))
 
 
 def letters(text: str, script: str) -> tuple[int, int]:
-    """Count the letters of a text that could be of the script, and all its letters."""
+    """Count the letters of a text that can belong to the script, and all its letters."""
     found = _letter().findall(text)
     foreign = _foreign(script)
     return sum(not foreign.match(letter) for letter in found), len(found)

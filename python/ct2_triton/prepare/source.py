@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gets a model: a local directory, an archive, from the hub, or from the hub's local cache."""
+"""Get a model from a local directory, an archive, the hub, or the hub's local cache."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ _NO_NETWORK = (
 
 
 def find_checkpoint(source: str, revision: str | None, scratch: Path) -> Checkpoint:
-    """Find a model, downloading what is missing of it.
+    """Find a model, and download missing files.
 
-    `demo` is the model in the package. A path that exists is a local directory or an archive;
-    anything else is a hub id. A download that was cut is resumed. Without network, a snapshot that
-    is complete in the hub's cache is used.
+    `demo` is the model in the package. An existing path is a local directory or an archive;
+    anything else is a hub ID. An interrupted download is resumed. Without a network, a complete
+    snapshot in the hub's cache is used.
 
     Args:
-        source: `demo`, local directory, archive or hub id.
-        revision: Branch, tag or commit of a hub id; None is the default branch.
-        scratch: An empty folder, for what an archive holds.
+        source: `demo`, local directory, archive or hub ID.
+        revision: Branch, tag or commit of a hub ID; None is the default branch.
+        scratch: An empty folder, for the content of an archive.
 
     Returns:
         The model, in the directory given, in the hub's cache or in `scratch`.
 
     Raises:
-        SourceError: No such directory, repository or revision; no access; no network.
-        UnsupportedModelError: Files are missing in it.
-        MissingPackageError: Its conversion needs a package; nothing was downloaded.
+        SourceError: The directory, repository or revision does not exist; no access; no network.
+        UnsupportedModelError: Files are missing.
+        MissingPackageError: The conversion needs a package; nothing was downloaded.
     """
     if source == shipped.NAME:
         return shipped.checkpoint(revision)
@@ -108,7 +108,7 @@ def _local(folder: Path, source: ModelSource) -> Checkpoint:
 
 
 def _from_hub(hub_id: str, revision: str | None) -> Checkpoint:
-    """Ask the hub what the repository holds, then download what is needed at that commit."""
+    """Ask the hub for the repository's files, then download the needed ones at that commit."""
     import huggingface_hub
     from huggingface_hub.errors import HFValidationError
 
@@ -140,21 +140,21 @@ def _download(hub_id: str, revision: str | None, info: ModelInfo) -> Checkpoint:
             f"the download of {hub_id} is not complete ({', '.join(absent)} missing): run the "
             "command again to resume it"
         )
-    # The branch may have moved since it was asked for; the folder's name is the commit that came.
+    # The branch may have moved meanwhile; the folder's name is the downloaded commit.
     source = ModelSource(hub_id, revision or "main", folder.name, _license_of_card(folder))
     return _local(folder, source)
 
 
 def _download_with_retries(hub_id: str, revision: str | None, names: Sequence[str]) -> Path:
-    """Download into the cache; what came before a connection broke is kept and gone on with."""
+    """Download into the cache; after a broken connection, continue with what was received."""
     import huggingface_hub
 
     from ct2_triton.prepare.hub_errors import TRANSPORT_ERRORS, describe, is_unreachable
 
     for attempt in range(1, _DOWNLOAD_ATTEMPTS + 1):
         try:
-            # By the name of the revision, which the cache then keeps: a later run without network
-            # finds the snapshot by it.
+            # By the name of the revision, which the cache stores, so that a later run without
+            # network finds the snapshot.
             folder = huggingface_hub.snapshot_download(
                 hub_id, revision=revision, allow_patterns=list(names), max_workers=_DOWNLOAD_WORKERS
             )
@@ -167,15 +167,15 @@ def _download_with_retries(hub_id: str, revision: str | None, names: Sequence[st
 
 
 def _from_cache(hub_id: str, revision: str | None, cause: Exception) -> Checkpoint:
-    """Look for a complete snapshot that an earlier run left in the hub's cache."""
+    """Find a complete snapshot of an earlier run in the hub's cache."""
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     from ct2_triton.prepare.hub_errors import one_line
 
     try:
-        # One file is asked for: huggingface_hub 2 finds none of a snapshot if one that it is asked
-        # for is missing, and the repository has files that are not needed. The layout is checked.
+        # Only one file is requested, because huggingface_hub 2 finds no snapshot if any requested
+        # file is missing, and files that are not needed are. The layout is checked.
         folder = Path(
             huggingface_hub.snapshot_download(
                 hub_id, revision=revision, allow_patterns=[CARD_FILE], local_files_only=True
@@ -200,7 +200,7 @@ def _license_of_card(folder: Path) -> str | None:
         return None
     try:
         metadata = metadata_load(card) or {}
-    except ValueError:  # a card whose front matter is no YAML mapping
+    except ValueError:  # a card whose front matter is not a YAML mapping
         return None
     name = metadata.get("license")
     if name == "other":
@@ -212,7 +212,7 @@ SUFFIXES = (PACKAGE_SUFFIX, ".zip")
 
 
 def unpack(archive: Path, output: Path) -> None:
-    """Unpack the files that a preparation reads, and no others, into an empty folder."""
+    """Unpack only the files that a preparation reads into an empty folder."""
     try:
         with zipfile.ZipFile(archive) as content:
             members = _members(content)
@@ -230,7 +230,7 @@ def unpack(archive: Path, output: Path) -> None:
 
 
 def _members(content: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """List the files by name, without the folder that contains all of them, if there is one."""
+    """Return the files by name, without the folder that contains all of them, if there is one."""
     entries = {entry.filename: entry for entry in content.infolist() if not entry.is_dir()}
     for name in entries:
         path = PurePosixPath(name)

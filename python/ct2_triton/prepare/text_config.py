@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configurations of models that take text, made of the one that takes ids."""
+"""The configurations of text models, made from that of the token-ID model."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-# pad_id is for tensors of ids; the files belong to the model of ids, which verifies them.
+# pad_id is for tensors of IDs; the files belong to the token-ID model, which verifies them.
 _OF_IDS_ALONE = ("pad_id", "verify_files")
 
-# A stream is greedy, whatever search the model has.
+# A stream model is greedy, even if the model has another search.
 _OF_OTHER_SEARCHES = (
     "beam_size",
     "patience",
@@ -74,7 +74,7 @@ STREAM_OUTPUTS = (
 
 
 def check_tokenizer(folder: Path) -> None:
-    """Have the backend's own code read a tokenizer, where that is installed."""
+    """Read a tokenizer with the backend's own code, if it is installed."""
     from ct2_triton.engine_library import load_core
 
     try:
@@ -90,16 +90,16 @@ def check_tokenizer(folder: Path) -> None:
 
 
 def check_text_outputs(model: Path, io: str, *, force: bool) -> None:
-    """Say early what would make `write_text_models` fail."""
+    """Refuse early what would make `write_text_models` fail."""
     for suffix in _suffixes(io):
         check_output(model.with_name(model.name + suffix), force=force)
 
 
 def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
-    """Write models of text beside a model of ids, on the same weights, tokenizer and parameters.
+    """Write text models for a token-ID model, with the same weights, tokenizer and parameters.
 
-    Each is a configuration only. `both` is the one that answers at once, `stream` also the one that
-    sends its translations while they grow; another `io` has no such model.
+    Each is only a configuration. `both` writes the text model, `stream` also the stream model;
+    another `io` writes none.
     """
     outputs = []
     for suffix in _suffixes(io):
@@ -113,7 +113,7 @@ def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
 
 
 def remove_text_models(model: Path) -> list[str]:
-    """Remove the text models that were written beside a model of ids; name them."""
+    """Remove the text models of a token-ID model; return their names."""
     found = [model.with_name(model.name + suffix) for suffix in _suffixes("auto")]
     removed = [path for path in found if (path / CONFIG_NAME).is_file()]
     for path in removed:

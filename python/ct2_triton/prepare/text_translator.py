@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translates texts with converted files in this process, as a client would have them translated."""
+"""Translate texts with a converted model in this process, like a client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 class TextTranslator:
-    """A converted model with its tokenizer; it searches greedily."""
+    """A converted model with its tokenizer and greedy search."""
 
     def __init__(self, folder: Path, tokenizer_folder: Path, rules: TokenRules) -> None:
         """Load the model."""
@@ -40,7 +40,7 @@ class TextTranslator:
         targets: Sequence[Language | None],
         most_tokens: int,
     ) -> list[Answer]:
-        """Translate texts from one language, each into a language of its own."""
+        """Translate texts from one language, each into its own target language."""
         if not texts:
             return []
         rules = self._rules

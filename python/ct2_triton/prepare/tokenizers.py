@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the tokenizer of a checkpoint, with the normalizer that the model was trained with.
+"""Load the tokenizer of a checkpoint, with the normalizer that the model was trained with.
 
-transformers 5 builds its tokenizers anew and leaves out parts of SentencePiece's normalizer. NLLB
-and mBART-50 then get one more piece for a text that ends in a space. mBART-25 (and T5 with 5.0)
-gets unknown tokens for other forms of characters (`ﬁ`, `½`). What transformers 5 saves is no
-better: a `tokenizer.json` that lacks these parts, and no SentencePiece model. So the normalizer is
-put back here, as transformers 4 has it. With it all releases give the ids of SentencePiece.
+transformers 5 rebuilds tokenizers without parts of SentencePiece's normalizer. NLLB and mBART-50
+then have an additional piece for a text that ends in a space. mBART-25 (and T5 with 5.0) has
+unknown tokens for compatibility characters (`ﬁ`, `½`). transformers 5 also saves a `tokenizer.json`
+without these parts, and no SentencePiece model. So the normalizer is restored here as in
+transformers 4. With it, all releases give the IDs of SentencePiece.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedTokenizerBase
 
-# Of the families whose tokenizers transformers runs with `tokenizers`; it splits the texts of the
-# others with SentencePiece itself.
+# Families whose tokenizers transformers runs with `tokenizers`; for the others it uses
+# SentencePiece itself.
 _SENTENCEPIECE_FILES = ("sentencepiece.bpe.model", "spiece.model")
 
 
@@ -35,11 +35,11 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
         tokenizer: PreTrainedTokenizerBase = auto.from_pretrained(
             str(folder), local_files_only=True
         )
-    except Exception as error:  # whatever transformers and its tokenizers raise
+    except Exception as error:  # transformers and its tokenizers raise various exceptions
         raise UnsupportedModelError(
             f"cannot load the tokenizer of {folder}: {error}{_hint_of_version(folder)}"
         ) from error
-    # transformers gives False where a slow tokenizer fails with an OSError.
+    # transformers returns False if a slow tokenizer fails with an OSError.
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
         raise UnsupportedModelError(f"cannot load the tokenizer of {folder}: its files are damaged")
     if backend := backend_of(tokenizer):
@@ -48,14 +48,14 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def backend_of(tokenizer: PreTrainedTokenizerBase) -> Any:  # noqa: ANN401 - untyped library
-    """Return the `tokenizers.Tokenizer` that splits the texts; None where another library does."""
+    """Return the `tokenizers.Tokenizer` that splits the texts; None if another library does."""
     return getattr(tokenizer, "backend_tokenizer", None)
 
 
 def beside_added_tokens(tokenizer: PreTrainedTokenizerBase) -> str:
     """Return how a tokenizer splits the text between two added tokens.
 
-    It is a value of `TokenRules.beside_added_tokens`; empty where it is another way.
+    It is a value of `TokenRules.beside_added_tokens`; empty for any other way.
     """
     backend = backend_of(tokenizer)
     step = json.loads(backend.to_str())["pre_tokenizer"] if backend else None
@@ -72,16 +72,16 @@ def beside_added_tokens(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def sentencepiece_file(folder: Path) -> Path | None:
-    """Find the SentencePiece model beside which a `tokenizer.json` may lie.
+    """Find the SentencePiece model in a tokenizer's folder.
 
-    There is none in folders that transformers 5 saved.
+    Folders saved by transformers 5 have none.
     """
     files = (folder / name for name in _SENTENCEPIECE_FILES)
     return next((file for file in files if file.is_file()), None)
 
 
 def missing_normalization(folder: Path) -> str:
-    """Return what is lost of a tokenizer that is `tokenizer.json` alone; empty for nothing."""
+    """Return what a tokenizer with only `tokenizer.json` lacks; empty for nothing."""
     path = folder / "tokenizer.json"
     if sentencepiece_file(folder) or not path.is_file():
         return ""
@@ -96,7 +96,7 @@ def missing_normalization(folder: Path) -> str:
 
 
 def _restore_normalizer(backend: Any, folder: Path) -> None:  # noqa: ANN401 - untyped library
-    """Put SentencePiece's normalizer in the place of what transformers left of it."""
+    """Replace the incomplete normalizer of transformers by SentencePiece's."""
     from tokenizers import Regex, normalizers
 
     file = sentencepiece_file(folder)
@@ -111,7 +111,7 @@ def _restore_normalizer(backend: Any, folder: Path) -> None:  # noqa: ANN401 - u
 
 
 def _steps_of(file: Path) -> list[Any]:
-    """Read how a SentencePiece model normalizes characters."""
+    """Read the normalization of a SentencePiece model."""
     from sentencepiece import sentencepiece_model_pb2
     from tokenizers import normalizers
 
@@ -122,7 +122,7 @@ def _steps_of(file: Path) -> list[Any]:
 
 
 def _hint_of_version(folder: Path) -> str:
-    """Say so when another version of transformers saved the folder than the one that reads it."""
+    """Return a hint if another version of transformers saved the folder than reads it."""
     import transformers
 
     try:

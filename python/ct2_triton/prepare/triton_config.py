@@ -20,8 +20,8 @@ class Tensor:
         name: Its name on the wire.
         data_type: Triton's name of the type, `TYPE_INT32` for example.
         dims: Its shape without the batch dimension; -1 is any size.
-        ragged: Rows of different lengths may share a batch unpadded (inputs).
-        optional: A request may leave it out (inputs).
+        ragged: Whether rows of different lengths share a batch unpadded (inputs).
+        optional: Whether a request may omit it (inputs).
     """
 
     name: str
@@ -37,8 +37,8 @@ class Parameter:
 
     Attributes:
         name: Its name in the backend's table.
-        value: Its value as text, which is all Triton takes.
-        reason: Why it has this value; becomes a comment.
+        value: Its value as text, as in Triton.
+        reason: Why it has this value; written as a comment.
     """
 
     name: str
@@ -52,13 +52,13 @@ class TritonConfig:
 
     Attributes:
         name: The model's name.
-        max_batch_size: Rows of a batch at most; 0: requests are not batched.
+        max_batch_size: Most rows of a batch; 0: requests are not batched.
         inputs: Input tensors.
         outputs: Output tensors.
         parameters: Parameters of the backend.
         instance_kind: `auto`, `cpu` or `gpu`.
         comment: First lines of the file.
-        decoupled: A request may have many responses.
+        decoupled: Whether a request can have many responses.
     """
 
     name: str
@@ -78,20 +78,20 @@ class TritonConfig:
         return message
 
     def to_json(self) -> str:
-        """Write what Triton hands to a backend."""
+        """Return the JSON that Triton passes to a backend."""
         from google.protobuf import json_format
 
         return str(json_format.MessageToJson(self.to_message(), preserving_proto_field_name=True))
 
     def to_text(self) -> str:
-        """Write `config.pbtxt`, with a comment above each parameter that has a reason."""
+        """Return the text of `config.pbtxt`, with the reasons as comments."""
         from google.protobuf import text_format
         from tritonclient.grpc.model_config_pb2 import ModelConfig
 
         lines = [f"# {line}" for line in self.comment]
         body = text_format.MessageToString(self._message_without_parameters(), as_utf8=True)
         lines.append(body.rstrip("\n"))
-        if self.max_batch_size == 0:  # the text format leaves zeros out; Triton wants this one
+        if self.max_batch_size == 0:  # the text format omits zeros, but Triton needs this one
             lines.append("max_batch_size: 0")
         for parameter in self.parameters:
             if parameter.reason:

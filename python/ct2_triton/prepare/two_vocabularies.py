@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts a Marian checkpoint with a vocabulary for each side.
+"""Convert a Marian checkpoint with a vocabulary for each side.
 
-CTranslate2 runs such a model, and its converter knows the weights, but registers the tokens of the
-source for both sides. Both vocabularies have equally many tokens, as transformers makes them,
-since the id that starts the decoder is one of either.
+CTranslate2 runs such a model, and its converter handles the weights, but registers the source's
+tokens for both sides. Both vocabularies have equally many tokens, as in transformers, because both
+have the ID that starts the decoder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class TwoVocabularies(Converter):  # type: ignore[misc] # ctranslate2 has no typ
     """CTranslate2's converter for Marian, with the tokens of both sides."""
 
     def __init__(self, checkpoint: Path, source: Sequence[str], target: Sequence[str]) -> None:
-        """Take what is to be converted."""
+        """Keep the checkpoint and the tokens of both sides."""
         self._checkpoint = str(checkpoint)
         self._source = list(source)
         self._target = list(target)

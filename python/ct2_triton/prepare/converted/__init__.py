@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models without a checkpoint of transformers to prove them against.
+"""Models without a transformers checkpoint to prove them against.
 
-CTranslate2 folders, Argos packages, OPUS-MT archives and OpenNMT-py checkpoints. What can be
-checked without a second program is checked; the rest is said.
+CTranslate2 folders, Argos packages, OPUS-MT archives and OpenNMT-py checkpoints. They are checked
+as far as possible without a second program; a report lists what is not proved.
 """

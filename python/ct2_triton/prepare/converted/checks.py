@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be checked of a model whose source is not at hand, and what cannot."""
+"""The checks of a model without a checkpoint to compare with."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _EMBEDDINGS = (
 
 @dataclass(frozen=True)
 class Checks:
-    """What was checked, and what stays unproved.
+    """The results of the checks.
 
     Attributes:
-        source_tokens: Tokens of the source vocabulary, as many as the model has rows.
+        source_tokens: Tokens of the source vocabulary; the embedding table has as many rows.
         target_tokens: Tokens of the target vocabulary.
-        files_compared: Files of a tokenizer whose numbers are those of the vocabulary.
-        known_percent: Part of the tokenizer's pieces that the source vocabulary has.
-        round_trips: Sentences that came back from ids as they went in.
-        with_unknown: Sentences left out of that: the vocabulary lacks some of their characters.
-        translated: Probes that the model as stored answered with some text.
-        probes: Number of sentences tried.
-        example: One of them: text and answer, to be judged by a reader.
-        not_proved: What nothing here can show, one sentence each.
+        files_compared: Tokenizer files whose IDs equal those of the vocabulary.
+        known_percent: Share of the tokenizer's pieces that the source vocabulary has, in percent.
+        round_trips: Sentences that IDs reproduce unchanged.
+        with_unknown: Sentences skipped there, because the vocabulary lacks some characters.
+        translated: Probes for which the stored model returned text.
+        probes: Number of probes.
+        example: Text and translation of one probe, for a reader to judge.
+        not_proved: What these checks cannot show, one sentence each.
     """
 
     source_tokens: int
@@ -60,7 +60,7 @@ class Checks:
         return {"proved": False, **asdict(self)}
 
     def lines(self) -> list[str]:
-        """Say it for a report."""
+        """Return the lines for a report."""
         text, answer = self.example
         return [
             f"checked: {self.source_tokens} and {self.target_tokens} tokens of both vocabularies, "
@@ -72,7 +72,7 @@ class Checks:
 
 
 def check_rows(header: ModelHeader, vocabularies: Vocabularies) -> None:
-    """Hold the vocabularies against the rows of the embedding tables."""
+    """Compare the sizes of the vocabularies with the rows of the embedding tables."""
     sizes = {"source": len(vocabularies.source), "target": len(vocabularies.target)}
     for side, name in _EMBEDDINGS:
         rows = header.rows(name)
@@ -83,13 +83,13 @@ def check_rows(header: ModelHeader, vocabularies: Vocabularies) -> None:
 
 
 def known_percent(file: Path, vocabularies: Vocabularies) -> float:
-    """Tell how much of a tokenizer (SentencePiece or tokenizer.json) the model knows.
+    """Return the percentage of a tokenizer's pieces that the model's vocabulary has.
 
-    VerificationError where it is so little that the tokenizer is another model's.
+    Raises VerificationError if it is so low that the tokenizer belongs to another model.
     """
     try:
         pieces = text_pieces(file)
-    except Exception as error:  # both libraries raise bare exceptions of their own
+    except Exception as error:  # both libraries raise various exceptions
         raise UnsupportedModelError(f"cannot read {file.name}: {error}") from error
     tokens = {*vocabularies.source, *vocabularies.target}
     known = 100 * sum(piece in tokens for piece in pieces) / max(1, len(pieces))
@@ -104,10 +104,10 @@ def known_percent(file: Path, vocabularies: Vocabularies) -> float:
 def check_round_trips(
     folder: Path, rules: TokenRules, vocabularies: Vocabularies
 ) -> tuple[int, int]:
-    """Split and join sentences as a client reads answers; half of them must be unchanged.
+    """Tokenize and decode sentences like a client; half of them must be unchanged.
 
-    Returned is how many texts give the same ids again, and how many were left out because the
-    vocabulary lacks some of their characters.
+    Returns the number of unchanged sentences, and of those skipped because the vocabulary lacks
+    some of their characters.
     """
     pieces = read_pieces(folder, rules, of_targets=True)
     token = vocabularies.source[rules.unk_id]
@@ -124,7 +124,7 @@ def check_round_trips(
 
 
 def translate_probes(model: Path, folder: Path, rules: TokenRules) -> list[tuple[str, str]]:
-    """Translate the probes with CTranslate2, greedy, as stored: text and answer of each."""
+    """Translate the probes with CTranslate2, greedy, as stored; return text and answer of each."""
     try:
         converted = ConvertedModel(model)
     except (RuntimeError, ValueError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a CTranslate2 model.bin says of itself: kind of model, sizes and types of weights."""
+"""Read the header of a CTranslate2 model.bin: kind of model, sizes and types of weights."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TYPES = ("float32", "int8", "int16", "int32", "float16", "bfloat16")
-# Formats before the first have no name of the model, before the second other sizes of weights.
+# Formats before the first do not name the model; those before the second store sizes differently.
 _FIRST_WITH_NAME, _FIRST_WITH_TYPES, _LAST = 2, 4, 6
 _TRANSLATION_MODELS = ("TransformerSpec", "TransformerBase", "TransformerBig")
 
 
 @dataclass(frozen=True)
 class ModelHeader:
-    """A model.bin without its numbers.
+    """The header of a model.bin.
 
     Attributes:
-        specification: Name that CTranslate2 gives this kind of model.
-        weights: Dimensions and type by name, its aliases included; empty in old formats.
+        specification: CTranslate2's name of this kind of model.
+        weights: Dimensions and type of each weight by name, aliases included; empty in old formats.
     """
 
     specification: str
     weights: dict[str, tuple[tuple[int, ...], str]]
 
     def rows(self, name: str) -> int | None:
-        """Return the first dimension of a weight; None where there is no such weight."""
+        """Return the first dimension of a weight; None if there is no such weight."""
         dimensions, _ = self.weights.get(name, ((), ""))
         return dimensions[0] if dimensions else None
 
     @property
     def quantization(self) -> str:
-        """Type that the first layer's weights are stored in; `unknown` in old formats."""
+        """Type of the first layer's weights; `unknown` in old formats."""
         found = (kind for name, (_, kind) in self.weights.items() if name.endswith("_0/weight"))
         return next(found, "unknown")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a preparation without a checkpoint to prove against, in order."""
+"""The steps of the preparation of a model without a checkpoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CONVERTED_ALREADY = (Kind.CTRANSLATE2, Kind.ARGOS)
 
 
 class _WithoutConfig(Checkpoint):
-    """A model whose config.json is CTranslate2's, and says nothing of generation."""
+    """A model whose config.json is CTranslate2's, without generation settings."""
 
     @cached_property
     def generation_config(self) -> Mapping[str, Any]:
@@ -44,7 +44,7 @@ def fill_converted(
     versions: dict[str, str],
     report: Callable[[str], None],
 ) -> None:
-    """Write all files of the model; the manifest, with its checksums, last."""
+    """Write all files of the model, and last the manifest with the checksums."""
     try:
         _fill(folder, checkpoint, options, versions, report)
     except UnsupportedModelError as error:
@@ -111,7 +111,7 @@ def _write_model(
     options: PrepareOptions,
     report: Callable[[str], None],
 ) -> Vocabularies:
-    """Write the CTranslate2 model: a copy, or what its converter makes."""
+    """Write the CTranslate2 model: copy or convert it."""
     layout = layout_in(checkpoint.folder)
     if layout.kind in _CONVERTED_ALREADY:
         root = checkpoint.folder / layout.root
@@ -161,7 +161,7 @@ def _check(
 
 
 def _not_proved(kind: Kind, config: Mapping[str, object], known: Languages) -> tuple[str, ...]:
-    """Return what only the program that trained the model could show."""
+    """Return what only the program that trained the model could prove."""
     end = "end" if ends_source(config, known) or config.get("add_source_eos") else "do not end"
     lines = [
         "that the weights translate as the original model does: there is nothing to compare with",
@@ -183,7 +183,7 @@ def convert_opus_mt(folder: Path, output: Path, quantization: str) -> None:
     _check_decoder(folder)
     try:
         OpusMTConverter(str(folder)).convert(str(output), quantization=quantization)
-    except Exception as error:  # whatever numpy, yaml and the converter raise
+    except Exception as error:  # numpy, yaml and the converter raise various exceptions
         raise ConversionError(f"CTranslate2 cannot convert the archive: {error}") from error
 
 
@@ -209,17 +209,17 @@ def _check_decoder(folder: Path) -> None:
 def convert_opennmt_py(file: Path, output: Path, quantization: str) -> None:
     """Convert a `.pt` checkpoint of OpenNMT-py, which needs PyTorch.
 
-    Only tensors, plain values and `argparse.Namespace` are read of the file: it is a pickle, which
-    could hold code otherwise.
+    Only tensors, plain values and `argparse.Namespace` are read from the file, because a pickle can
+    contain code.
     """
     import torch
     from ctranslate2.converters import OpenNMTPyConverter
 
-    # OpenNMT-py keeps its options in a Namespace.
+    # OpenNMT-py stores its options in a Namespace.
     with torch.serialization.safe_globals([argparse.Namespace]):
         try:
             content = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-        except Exception as error:  # whatever pickle, zipfile and torch raise
+        except Exception as error:  # pickle, zipfile and torch raise various exceptions
             first = str(error).strip().split("\n")[0][:200]
             raise UnsupportedModelError(
                 f"{file.name} is not loaded: it is not an OpenNMT-py 3 checkpoint, or its pickle "
@@ -229,7 +229,7 @@ def convert_opennmt_py(file: Path, output: Path, quantization: str) -> None:
         del content
         try:
             OpenNMTPyConverter(str(file)).convert(str(output), quantization=quantization)
-        except Exception as error:  # whatever the converter raises
+        except Exception as error:  # the converter raises various exceptions
             raise ConversionError(f"CTranslate2 cannot convert {file.name}: {error}") from error
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client needs to know about the ids of a converted model."""
+"""The token rules and languages of a converted model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.converted.vocabularies import Vocabularies
 
 _PADDING = ("<pad>", "<blank>")
-# How models of OpenNMT-py and OpenNMT-tf begin an answer; their sources have no end token.
+# Start tokens of OpenNMT-py and OpenNMT-tf models, whose sources have no end token.
 _START_OF_OPENNMT = "<s>"
 
 
@@ -66,10 +66,10 @@ def build_rules(
 
 
 def ends_source(config: Mapping[str, object], known: Languages) -> bool:
-    """Return whether a client ends a source with the end token.
+    """Return whether a client appends the end token to a source.
 
-    CTranslate2 may add it by itself (`add_source_eos`); models of OpenNMT have none, which the
-    token that starts their answers shows.
+    CTranslate2 may add it itself (`add_source_eos`). OpenNMT models, known by their decoder start
+    token, have none.
     """
     if config.get("add_source_eos"):
         return False
@@ -94,19 +94,19 @@ def _id(ids: Mapping[str, int], token: str) -> int:
 
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 
-# Argos's own codes that are no language's.
+# Argos's own codes that are not language codes.
 _ARGOS_TAGS = {"pb": "pt-BR", "zt": "zh-Hant"}
 
 
 @dataclass(frozen=True)
 class Languages:
-    """What is known about the languages of a model.
+    """The languages of a model.
 
     Attributes:
         entries: The languages, without aliases.
-        tags: BCP 47 tag of each code that stands for a language.
-        origin: Where they are known from, for the record.
-        by_tokens: Whether tokens of the vocabulary name them, as in models of transformers.
+        tags: BCP 47 tag of each code that denotes a language.
+        origin: Where they were found, for the record.
+        by_tokens: Whether tokens of the vocabulary name them, as in transformers models.
     """
 
     entries: tuple[Language, ...]
@@ -120,11 +120,11 @@ class _Style:
     """How a family writes the tokens of its languages.
 
     Attributes:
-        token: The token; its group is the language's code.
-        tag: Gives the BCP 47 tag of a code.
-        in_source: The target's token goes into the source, not before the answer.
-        sources: Texts may be in these languages, too.
-        at_least: Number of tokens from which on the style is recognized.
+        token: Pattern of the token; its group is the language's code.
+        tag: Returns the BCP 47 tag of a code.
+        in_source: Whether the target's token is put into the source, not before the answer.
+        sources: Whether they are source languages too.
+        at_least: Number of tokens from which the style is recognized.
     """
 
     token: re.Pattern[str]
@@ -134,7 +134,7 @@ class _Style:
     at_least: int
 
 
-# The first with enough tokens has the model: an ordinary piece may look like one.
+# The first style with enough tokens is used, because ordinary pieces may match, too.
 _STYLES = (
     _Style(re.compile(r"([a-z]{3}_[A-Z][a-z]{3})"), NLLB().language_tag, False, True, 2),
     _Style(re.compile(r"__([a-z]{2,3})__"), M2M100().language_tag, False, True, 2),
@@ -145,9 +145,10 @@ _STYLES = (
 
 
 def find_languages(folder: Path, vocabularies: Vocabularies, told: str | None) -> Languages:
-    """Find the languages of a model whose root may have an Argos package's metadata.
+    """Find the languages of a model, which may have the metadata of an Argos package.
 
-    None are returned where nothing names them. `en-de` is told of a model that does not say it.
+    There are none if nothing names them. `told` is a pair such as `en-de` for a model without
+    names.
     """
     known: Languages | None
     if (folder / METADATA_FILE).is_file():
@@ -204,7 +205,7 @@ def _of_package(file: Path, vocabularies: Vocabularies) -> Languages:
 
 
 def _of_tokenizer(file: Path) -> Languages | None:
-    """Read the pair of an OPUS-MT model; names of groups, such as `mul`, are no languages."""
+    """Read the language pair of an OPUS-MT model; groups, such as `mul`, are not languages."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         source, target = content["source_lang"], content["target_lang"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what splits the text of a converted model: SentencePiece files, or a tokenizer.json."""
+"""Find the tokenizer of a converted model: SentencePiece files, or a tokenizer.json."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 3
 
 
 def find_tokenizer_files(folder: Path) -> tuple[Path, Path]:
-    """Find the files that split texts and join answers, which may be one file."""
+    """Find the files that encode sources and decode translations, which may be one file."""
     for source, target in _PAIRS:
         if (folder / source).is_file() and (folder / target).is_file():
             return folder / source, folder / target
@@ -53,7 +53,7 @@ def find_tokenizer_files(folder: Path) -> tuple[Path, Path]:
 
 
 def write_tokenizer(files: tuple[Path, Path], vocabularies: Vocabularies, output: Path) -> None:
-    """Write the tokenizer folder that clients read, but for languages.json."""
+    """Write the tokenizer folder for clients, without languages.json."""
     source, target = files
     if source.name == _JSON:
         shutil.copyfile(source, output / _JSON)
@@ -66,7 +66,7 @@ def write_tokenizer(files: tuple[Path, Path], vocabularies: Vocabularies, output
 
 
 def check_ids(folder: Path, vocabularies: Vocabularies) -> list[str]:
-    """Hold the ids of the tokenizer's own files against the vocabulary; name the files."""
+    """Compare the IDs of the tokenizer's own files with the vocabulary; return the files' names."""
     files: dict[str, Sequence[str]] = {"vocab.json": vocabularies.source}
     files |= {"target_vocab.json": vocabularies.target, _JSON: vocabularies.source}
     compared = [name for name in files if (folder / name).is_file()]
@@ -96,7 +96,7 @@ def _numbered(file: Path) -> dict[str, int]:
 
 
 def read_config(model: Path) -> dict[str, object]:
-    """Read the config.json of a CTranslate2 model; older models have none."""
+    """Read the config.json of a CTranslate2 model; empty for older models without it."""
     file = model / CONFIG_FILE
     try:
         content = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

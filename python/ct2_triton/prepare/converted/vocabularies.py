@@ -17,11 +17,11 @@ _SHARED, _SOURCE, _TARGET = "shared_vocabulary", "source_vocabulary", "target_vo
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """Token of each id, for each side.
+    """The token of each ID, for each side.
 
     Attributes:
-        source: Of INPUT_IDS.
-        target: Of TARGET_PREFIX and OUTPUT_IDS; the same object where both sides share one.
+        source: Tokens of INPUT_IDS.
+        target: Tokens of TARGET_PREFIX and OUTPUT_IDS; the same object if both sides share one.
     """
 
     source: tuple[str, ...]
@@ -29,7 +29,7 @@ class Vocabularies:
 
     @property
     def shared(self) -> bool:
-        """Whether both sides have the same ids."""
+        """Whether both sides have the same IDs."""
         return self.source == self.target
 
     def write(self, folder: Path) -> None:
@@ -41,7 +41,7 @@ class Vocabularies:
 
 
 def read_vocabularies(folder: Path) -> Vocabularies:
-    """Read the vocabularies, JSON or, as older versions wrote them, one token a line."""
+    """Read the vocabularies: JSON, or one token per line as written by older versions."""
     shared, source, target = (_read(folder, name) for name in (_SHARED, _SOURCE, _TARGET))
     if shared:
         return Vocabularies(shared, shared)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model families that can be prepared, one class each, and how one is recognised."""
+"""The model families that can be prepared, one class each, and their recognition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "ExpectedVocabulary", "Family", "recognise"]
 
-# The first that recognises a checkpoint has it.
+# The first that recognises a checkpoint is used.
 FAMILIES: tuple[Family, ...] = (NLLB(), M2M100(), MBart50(), MBart25(), Marian(), T5())
 
 # Model types that cannot be prepared, and why.

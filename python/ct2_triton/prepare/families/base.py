@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a family of models has to say about itself."""
+"""The interface of a model family."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class ExpectedVocabulary:
-    """The vocabulary that a right conversion has.
+    """The vocabulary of a correct conversion.
 
     Attributes:
-        tokens: Token of each id.
-        differences: What the family's converter adds to the tokenizer's tokens or takes from them,
-            one sentence each.
-        answers: Token of each id of an answer, where these are not the ids of a source.
+        tokens: Token of each ID.
+        differences: Tokens that the family's converter adds or removes, one sentence each.
+        answers: Token of each ID of an answer, if these differ from the IDs of a source.
     """
 
     tokens: tuple[str, ...]
@@ -39,25 +38,25 @@ class ExpectedVocabulary:
 
     @property
     def target(self) -> tuple[str, ...]:
-        """Token of each id of an answer."""
+        """Token of each ID of an answer."""
         return self.tokens if self.answers is None else self.answers
 
 
 class Family(ABC):
-    """One family: how it is recognised, its vocabulary, its languages, its way to build ids.
+    """One family: its recognition, vocabulary, languages and composition of IDs.
 
-    Tokenizers are those of `transformers`; ids are those of the tokenizer, which the converted
+    Tokenizers are those of `transformers`; IDs are those of the tokenizer, which the converted
     model keeps.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     own_tokens: ClassVar[re.Pattern[str]]
-    """Tokens outside the pieces that every model of the family has, other than special ones."""
+    """Pattern of tokens besides pieces and special tokens that all models of the family have."""
 
     @abstractmethod
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Tell from the configs whether a checkpoint belongs to the family."""
+        """Return whether a checkpoint belongs to the family, according to its configs."""
 
     @abstractmethod
     def vocabulary(
@@ -65,18 +64,18 @@ class Family(ABC):
     ) -> ExpectedVocabulary:
         """Return what the converted vocabulary must be.
 
-        This is the one place where the additions and removals of the converter are listed. `config`
-        is the checkpoint's `config.json`.
+        Only this method lists the additions and removals of the converter. `config` is the
+        checkpoint's `config.json`.
         """
 
     @abstractmethod
     def languages(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> list[Language]:
-        """List the languages with their ids, without aliases."""
+        """Return the languages with their IDs, without aliases."""
 
     def language_tag(self, code: str) -> str | None:
-        """Return the BCP 47 tag of a language code; None for a code that is no language."""
+        """Return the BCP 47 tag of a language code; None for a code that is not a language's."""
         return code.replace("_", "-")
 
     @abstractmethod
@@ -88,16 +87,16 @@ class Family(ABC):
         source: Language | None,
         target: Language | None,
     ) -> list[int]:
-        """Encode a text the way the documentation of `transformers` says for this family.
+        """Encode a text as the documentation of `transformers` says for this family.
 
-        It is independent of `TokenRules`, which must come to the same ids, and may change the
+        It is independent of `TokenRules`, which must give the same IDs, and may change the
         tokenizer's state.
         """
 
     def special_ids(
         self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language]
     ) -> tuple[int, ...]:
-        """List the ids that carry no text of their own: a row of only these has no translation."""
+        """Return the IDs without text: a row of only these has no translation."""
         fixed = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
         ids = {token for token in fixed if token is not None}
         for entry in languages:
@@ -107,7 +106,7 @@ class Family(ABC):
     def added_tokens(
         self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language] = ()
     ) -> tuple[AddedToken, ...]:
-        """List the tokens that were added to the family's own, by id."""
+        """Return the tokens that were added to the family's own, ordered by ID."""
         own = {tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.cls_token_id}
         own |= {tokenizer.sep_token_id, *self.special_ids(tokenizer, languages)}
         return tuple(
@@ -125,19 +124,19 @@ class Family(ABC):
         )
 
     def source_required(self, languages: Sequence[Language]) -> bool:
-        """Return whether a source language must be named: where its ids go into the source."""
+        """Return whether a source language must be named, because its IDs are in the source."""
         return any(entry.source_ids for entry in languages)
 
     def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Return whether the source language's ids come after the end token, not first."""
+        """Return whether the source language's IDs come after the end token, not first."""
         return False
 
     def prefix_starts(self) -> bool:
-        """Return whether the target's prefix starts the decoder, in place of a token of its own."""
+        """Return whether the target's prefix starts the decoder, instead of a start token."""
         return False
 
     def target_required(self, languages: Sequence[Language]) -> bool:
-        """Return whether a target language must be named: where one is asked for by ids."""
+        """Return whether a target language must be named, because IDs select it."""
         return any(entry.target_prefix_ids or entry.target_source_ids for entry in languages)
 
     def position_limit(self, config: Mapping[str, Any]) -> int | None:
@@ -147,15 +146,15 @@ class Family(ABC):
 
 
 def tokens_by_id(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """Return the token of each id, from 0 to the last that the tokenizer has."""
+    """Return the token of each ID, from 0 to the tokenizer's last."""
     return [str(token) for token in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
 
 
 def padded(tokens: Sequence[str], rows: int, surplus: str, meaning: str) -> ExpectedVocabulary:
     """Fit the tokens of a tokenizer to the rows of an embedding table.
 
-    Rows past the tokenizer are named by `surplus`, with `%d` for a number from 0, and `meaning`
-    says what they are.
+    Rows beyond the tokenizer are named by `surplus`, with `%d` for a number from 0, and `meaning`
+    describes them.
     """
     missing = rows - len(tokens)
     if missing == 0:
@@ -169,7 +168,7 @@ def padded(tokens: Sequence[str], rows: int, surplus: str, meaning: str) -> Expe
 
 
 def refuse_added(tokens: Sequence[AddedToken], reason: str) -> None:
-    """Refuse a model by the tokens that were added to it, if there are any; the first is named."""
+    """Refuse a model with added tokens; the error names the first."""
     if not tokens:
         return
     names = ", ".join(repr(token.content) for token in tokens[:_SHOWN])

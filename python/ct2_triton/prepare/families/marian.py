@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.checkpoint import Checkpoint
 
 _TARGET_TOKEN = re.compile(r">>(.+)<<")
-# ISO 639-5: codes of language families and groups, which OPUS-MT uses beside those of languages.
+# ISO 639-5: codes of language families and groups, which OPUS-MT uses besides language codes.
 _GROUP = re.compile(
     "aav|afa|alg|alv|apa|aqa|aql|art|ath|auf|aus|awd|azc|bad|bai|bat|ber|bih|bnt|btk|cai|cau|"
     "cba|ccn|ccs|cdc|cdd|cel|cmc|cpe|cpf|cpp|crp|csu|cus|day|dmn|dra|egx|esx|euq|fiu|fox|gem|"
@@ -36,20 +36,20 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z]{2,4})?")
 
 
 class Marian(Family):
-    """`pieces </s>`; a model with several targets wants `>>fra<< pieces </s>`."""
+    """`pieces </s>`; for a model with several targets `>>fra<< pieces </s>`."""
 
     name = "marian"
     title = "Marian (OPUS-MT)"
     own_tokens = _TARGET_TOKEN
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Take the architecture."""
+        """Recognise the architecture."""
         return checkpoint.config.get("model_type") == "marian"
 
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Leave out a last `<pad>`: Marian starts from a zero embedding, not from a token."""
+        """Drop a last `<pad>`, because Marian starts from a zero embedding, not from a token."""
         refuse_added(
             self.added_tokens(tokenizer),
             "CTranslate2's converter takes the last row of a Marian model for <pad>; add words to "
@@ -69,7 +69,7 @@ class Marian(Family):
         tokenizer: PreTrainedTokenizerBase,
         config: Mapping[str, Any],
     ) -> list[Language]:
-        """Take `>>xxx<<` tokens as targets; the rest from the tokenizer's language pair."""
+        """Read targets from `>>xxx<<` tokens, other languages from the tokenizer's pair."""
         vocabulary = tokenizer.get_vocab()
         targets: dict[str, tuple[int, ...]] = {
             match[1]: (int(token_id),)
@@ -89,7 +89,7 @@ class Marian(Family):
         return found
 
     def language_tag(self, code: str) -> str | None:
-        """Write the code with hyphens; groups of languages (`roa`, `ROMANCE`) have no tag."""
+        """Return the code with hyphens; groups of languages (`roa`, `ROMANCE`) have no tag."""
         return _tag(code)
 
     def reference_ids(
@@ -100,14 +100,14 @@ class Marian(Family):
         source: Language | None,
         target: Language | None,
     ) -> list[int]:
-        """Write the target token before the text, as model cards say."""
+        """Encode the target token and the text, as model cards say."""
         named = bool(target and target.target_source_ids)
         marked = f">>{target.code}<< {text}" if target and named else text
         return list(map(int, tokenizer(marked).input_ids))
 
 
 def _two_vocabularies(tokenizer: Any) -> ExpectedVocabulary:  # noqa: ANN401 - of Marian alone
-    """Read the tokens of both sides; each has a last `<pad>` that is left out."""
+    """Read the tokens of both sides, each without its last `<pad>`."""
     sides = [sorted(ids, key=ids.get) for ids in (tokenizer.encoder, tokenizer.target_encoder)]
     notes = tuple(
         f"removed: <pad> (id {len(tokens) - 1} of the {side} vocabulary), which must not be "
@@ -120,7 +120,7 @@ def _two_vocabularies(tokenizer: Any) -> ExpectedVocabulary:  # noqa: ANN401 - o
 
 
 def _tag(code: str | None) -> str | None:
-    """Return the BCP 47 tag of a code that stands for one language."""
+    """Return the BCP 47 tag of a code that denotes one language."""
     if not code or not _LANGUAGE.fullmatch(code):
         return None
     tag = code.replace("_", "-")
@@ -128,7 +128,7 @@ def _tag(code: str | None) -> str | None:
 
 
 def _same_language(one: str, other: str) -> bool:
-    """Return whether two codes (`en`, `eng`) are one language."""
+    """Return whether two codes (`en`, `eng`) denote the same language."""
     import langcodes
 
     tags = [_tag(code) for code in (one, other)]

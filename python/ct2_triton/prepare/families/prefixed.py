@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families whose language tokens go before the source and before the target."""
+"""Families with language tokens before the source and before the target."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 
 
 class _Prefixed(Family):
-    """`[language] pieces </s>` in the source, `</s> [language]` to start the target.
+    """Sources `[language] pieces </s>`, targets that start with `</s> [language]`.
 
-    Older versions of `transformers` put the source language of NLLB last. Models that were trained
-    so say `legacy_behaviour`; those that say nothing have the order of the papers.
+    Older versions of `transformers` put the source language of NLLB last. Models trained that way
+    set `legacy_behaviour`; others have the order of the papers.
     """
 
-    own_tokens: ClassVar[re.Pattern[str]]  # those of its languages
+    own_tokens: ClassVar[re.Pattern[str]]  # the tokens of its languages
 
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Name the rows past the tokenizer as the converter does."""
+        """Name the rows beyond the tokenizer as the converter does."""
         tokens = tokens_by_id(tokenizer)
         return padded(tokens, int(config["vocab_size"]), "madeupword%d", "rows without text")
 
     def languages(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> list[Language]:
-        """Take the language tokens from the tokenizer; ids never follow from their order.
+        """Read the language tokens and their IDs from the tokenizer, not from their order.
 
-        A model that was trained in some directions only may name the codes of both sides in its
-        config, as `source_languages` and `target_languages`.
+        A model trained in some directions only may name the codes of both sides in its config, as
+        `source_languages` and `target_languages`.
         """
         rows = int(config["vocab_size"])
         sources, targets = (config.get(f"{side}_languages") for side in ("source", "target"))
@@ -102,7 +102,7 @@ class NLLB(_Prefixed):
         return not checkpoint.has("vocab.json")
 
     def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Follow the tokenizer: `pieces </s> [language]` where its files ask for it."""
+        """Return the tokenizer's setting: `pieces </s> [language]` for `legacy_behaviour`."""
         return bool(getattr(tokenizer, "legacy_behaviour", False))
 
 
@@ -116,7 +116,7 @@ class M2M100(_Prefixed):
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Name eight spare rows after the tokens, however many tokens there are."""
+        """Name eight spare rows after the tokens, for any number of tokens."""
         refuse_added(
             self.added_tokens(tokenizer),
             "CTranslate2's converter counts the rows of an M2M100 model without them; train "
@@ -125,7 +125,7 @@ class M2M100(_Prefixed):
         return super().vocabulary(tokenizer, config)
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Take the architecture with its own tokenizer."""
+        """Recognise the architecture with its own tokenizer."""
         return (
             checkpoint.config.get("model_type") == "m2m_100"
             and checkpoint.tokenizer_class in ("M2M100Tokenizer", "")
@@ -141,30 +141,30 @@ class MBart50(_Prefixed):
     own_tokens = re.compile(r"([a-z]{2}_[A-Z]{2})")
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Take the architecture with the tokenizer of mBART-50."""
+        """Recognise the architecture with the tokenizer of mBART-50."""
         is_mbart = checkpoint.config.get("model_type") == "mbart"
         return is_mbart and checkpoint.tokenizer_class == "MBart50Tokenizer"
 
     def language_tag(self, code: str) -> str | None:
-        """Leave out the region XX, which means none."""
+        """Drop the region XX, which means none."""
         return code.removesuffix("_XX").replace("_", "-")
 
 
 class MBart25(MBart50):
-    """mBART-25: `pieces </s> [language]` in the source, `[language]` to start the target."""
+    """mBART-25: sources `pieces </s> [language]`, targets that start with `[language]`."""
 
     name = "mbart25"
     title = "mBART-25"
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Take the architecture with the tokenizer of mBART-25."""
+        """Recognise the architecture with the tokenizer of mBART-25."""
         is_mbart = checkpoint.config.get("model_type") == "mbart"
         return is_mbart and checkpoint.tokenizer_class == "MBartTokenizer"
 
     def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Say yes: it is always so."""
+        """Return True."""
         return True
 
     def prefix_starts(self) -> bool:
-        """Say yes: it is always so."""
+        """Return True."""
         return True

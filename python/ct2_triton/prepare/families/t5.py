@@ -30,13 +30,13 @@ class T5(Family):
     own_tokens = re.compile(r"<extra_id_\d+>|<2[a-z]{2,3}(?:_[A-Za-z]{2,4})?>")
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Take the architectures."""
+        """Recognise the architectures."""
         return checkpoint.config.get("model_type") in ("t5", "mt5", "umt5")
 
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Name the rows past the tokenizer as the converter does: T5's repeat its sentinels."""
+        """Name the rows beyond the tokenizer as the converter does: T5's repeat its sentinels."""
         rows = int(config["vocab_size"])
         surplus = "<unused_%d>" if config.get("model_type") == "umt5" else "<extra_id_%d>"
         return padded(tokens_by_id(tokenizer), rows, surplus, "rows past the tokenizer")
@@ -44,7 +44,7 @@ class T5(Family):
     def languages(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> list[Language]:
-        """Take MADLAD's tokens, or the translation tasks that the config of a T5 lists."""
+        """Read MADLAD's tokens, or the translation tasks in the config of a T5."""
         tokens = [
             Language(match[1], source=True, target_source_ids=(int(token_id),))
             for token, token_id in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
@@ -60,7 +60,7 @@ class T5(Family):
         source: Language | None,
         target: Language | None,
     ) -> list[int]:
-        """Write the task before the text."""
+        """Encode the task and the text."""
         tasks = _TaskTexts.of(config)
         first = tasks.sources.get(source.code, "") if source else ""
         then = tasks.targets.get(target.code, f"<2{target.code}>") if target else ""
@@ -69,18 +69,18 @@ class T5(Family):
     def special_ids(
         self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language]
     ) -> tuple[int, ...]:
-        """Count MADLAD's tokens, but not the words of a task, which may be words of a text."""
+        """Include MADLAD's tokens, but not the words of a task, which may occur in a text."""
         named_by_words = self.source_required(languages)
         return super().special_ids(tokenizer, () if named_by_words else languages)
 
     def position_limit(self, config: Mapping[str, Any]) -> int | None:
-        """Return None: positions are relative only."""
+        """Return None, because positions are relative."""
         return None
 
 
 @dataclass(frozen=True)
 class _TaskTexts:
-    """The translation tasks of a config, each cut in two: `translate English`, `to German:`."""
+    """The translation tasks of a config, each in two parts: `translate English`, `to German:`."""
 
     sources: Mapping[str, str]
     targets: Mapping[str, str]
@@ -95,9 +95,9 @@ class _TaskTexts:
         return cls(sources, targets)
 
     def languages(self, tokenizer: PreTrainedTokenizerBase) -> list[Language]:
-        """List the languages with the ids of their halves.
+        """Return the languages with the IDs of their parts.
 
-        Pieces never span a space, so the ids of two halves are those of the whole.
+        Pieces never contain a space, so the IDs of the parts are those of the whole task.
         """
 
         def ids(text: str | None) -> tuple[int, ...]:
