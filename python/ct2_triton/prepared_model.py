@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what `ct2-prepare` wrote: shared by preparation, client and server start.
+"""Read prepared models; shared by preparation, client and server start.
 
 A prepared model is one folder of a Triton model repository:
 
@@ -34,7 +34,7 @@ CONFIG_NAME = "config.pbtxt"
 TOKENIZER_NAME = "tokenizer"
 LANGUAGES_NAME = "languages.json"
 
-_FEW_LANGUAGES = 24  # all of which a message names
+_FEW_LANGUAGES = 24  # up to this number, a message names all
 _SHOWN_LANGUAGES = 5
 _BY_SCRIPT = ("zh-Hans", "zh-Hant")
 
@@ -45,9 +45,9 @@ STREAM_SUFFIX = "-stream"
 """Suffix of a stream model's name."""
 
 NAMED_PIECES = "pieces"
-"""Family of a model whose pieces are looked up by name in its own vocabularies."""
+"""Family name of a model whose pieces are looked up by name in its own vocabularies."""
 
-# Of `TokenRules`, what folders that were prepared by an earlier version do not have.
+# Fields of `TokenRules` that folders prepared by an earlier version lack.
 _LATER_NAMES = {
     "added_tokens",
     "beside_added_tokens",
@@ -60,19 +60,19 @@ _LATER_NAMES = {
 
 @dataclass(frozen=True)
 class Language:
-    """One language (or, for T5, one half of a task) and the ids that ask for it.
+    """One language (or, for T5, one half of a task) and the IDs that select it.
 
     Attributes:
         code: The model's own code: `deu_Latn` (NLLB), `de` (M2M100), `de_DE` (mBART-50), `deu`
             (OPUS-MT), `de` (T5, MADLAD).
-        aliases: Other names that mean this language, each unique in the model: ISO 639-1, ISO
-            639-3, BCP 47 (`zh-Hans`), FLORES-200.
-        name: Its name in English, for people; "" for none, as in what an earlier version prepared.
+        aliases: Other names of this language, each unique in the model: ISO 639-1, ISO 639-3, BCP
+            47 (`zh-Hans`), FLORES-200.
+        name: Its name in English, for people; "" if prepared by an earlier version.
         source: Whether text in this language can be translated.
         target: Whether text can be translated into it.
-        source_ids: Go first in INPUT_IDS when the text is in this language.
-        target_source_ids: Go next in INPUT_IDS when translating into this language, for the
-            families that name the target in the source (OPUS-MT `>>fra<<`, MADLAD `<2fr>`, T5).
+        source_ids: First part of INPUT_IDS for a text in this language.
+        target_source_ids: Next part of INPUT_IDS for a translation into this language, in families
+            that name the target in the source (OPUS-MT `>>fra<<`, MADLAD `<2fr>`, T5).
         target_prefix_ids: TARGET_PREFIX when translating into this language; OUTPUT_IDS starts
             with them.
     """
@@ -88,8 +88,8 @@ class Language:
 
     @property
     def tag(self) -> str:
-        """The usual of its names, a BCP 47 tag: of two letters, Chinese by script, the shortest."""
-        names = (name for name in self.aliases if name[:1].islower())  # no name in English
+        """Its usual BCP 47 tag: two letters, or with the script for Chinese, else the shortest."""
+        names = (name for name in self.aliases if name[:1].islower())  # without English names
         tags = sorted({name.replace("_", "-") for name in (self.code, *names)})
         by_script = [tag for tag in tags if tag in _BY_SCRIPT]
         short = [tag for tag in tags if len(tag) == 2]
@@ -100,16 +100,16 @@ class Language:
 class AddedToken:
     """A token that was added to the tokenizer of a family (`tokenizer.add_tokens`).
 
-    Its content is this one token anywhere in a text. `tokenizer.json` says the same.
+    Its content is this single token anywhere in a text, as in `tokenizer.json`.
 
     Attributes:
-        content: The text that it stands for.
-        id: Its id.
-        special: Whether the text of an answer leaves it out, as transformers does.
-        lstrip: It takes the white space before it.
-        rstrip: It takes the white space after it.
-        single_word: It is no token within a word.
-        normalized: It is looked for in the text as SentencePiece normalizes it.
+        content: Its text.
+        id: Its ID.
+        special: Whether decoded text omits it, as in transformers.
+        lstrip: Whether it includes the white space before it.
+        rstrip: Whether it includes the white space after it.
+        single_word: Whether it is not a token within a word.
+        normalized: Whether it is searched in the text as SentencePiece normalizes it.
     """
 
     content: str
@@ -125,10 +125,10 @@ class AddedToken:
 class TokenRules:
     """How text becomes INPUT_IDS and TARGET_PREFIX, and OUTPUT_IDS become text.
 
-    The tokenizer of the same folder is asked for the pieces of the text alone, without special
-    tokens: `ct2_triton.client.pieces`, or `AutoTokenizer` with `encode(text,
-    add_special_tokens=False, split_special_tokens=True)`. They do not depend on the languages, so
-    one call per sentence is enough and no state of the tokenizer is changed. Then
+    The tokenizer of the same folder gives the pieces of the text alone, without special tokens:
+    `ct2_triton.client.pieces`, or `AutoTokenizer` with `encode(text, add_special_tokens=False,
+    split_special_tokens=True)`. They do not depend on the languages, so one call per sentence
+    suffices, and the tokenizer's state does not change. Then
 
         INPUT_IDS     = source.source_ids + target.target_source_ids + pieces + end_ids
                         (target.target_source_ids + pieces + end_ids + source.source_ids where
@@ -138,40 +138,40 @@ class TokenRules:
                         (one less where `prefix_starts` is true)
 
     and the pieces out, decoded without special tokens, are the translation. `input_ids`,
-    `target_prefix` and `without_prefix` do this. An empty text is not sent at all: it would be the
-    row `[language, </s>]`, for which a model invents words.
+    `target_prefix` and `without_prefix` do this. An empty text is not sent, because models invent
+    words for its row `[language, </s>]`.
 
     Attributes:
         family: `nllb`, `m2m100`, `mbart50`, `mbart25`, `marian` or `t5`; `pieces` for a model that
             was converted already, whose two sides may have a vocabulary each.
         tokenizer_class: Class of the source's tokenizer, for information.
-        tokenizer_size: Ids of an answer from here on have no text (rows that pad the embedding
-            table).
-        vocabulary_size: Ids a source may have: 0 .. vocabulary_size - 1.
-        end_ids: Go last in INPUT_IDS: `</s>`.
-        pad_id: Fills rows of requests and answers; may be outside the vocabulary (OPUS-MT).
-        unk_id: What the tokenizer gives for characters it does not know.
+        tokenizer_size: IDs of an answer from this one on have no text (padding rows of the
+            embedding table).
+        vocabulary_size: IDs of a source are 0 .. vocabulary_size - 1.
+        end_ids: Last part of INPUT_IDS: `</s>`.
+        pad_id: Padding of rows in requests and answers; may be outside the vocabulary (OPUS-MT).
+        unk_id: The tokenizer's ID for unknown characters.
         special_ids: Ids that carry no text: a row of only these has no translation.
-        duplicate_ids: Later id -> first id of the same token. CTranslate2 looks tokens up by
-            string, so an answer can only hold the first.
+        duplicate_ids: Later ID -> first ID of the same token. CTranslate2 looks tokens up by
+            string, so answers contain only the first.
         source_required: A source language must be named.
         target_required: A target language must be named.
         max_source_tokens: Longest INPUT_IDS the model has positions for; None: no limit.
         max_target_tokens: Longest OUTPUT_IDS the model has positions for; None: no limit.
         languages: Every language, in the order of the source's tokenizer; may be empty (T5 without
             known tasks: the task is part of the text).
-        added_tokens: Tokens that texts may hold beside the tokenizer's pieces.
-        beside_added_tokens: How the text between two of them is split: `always`, its first piece
-            begins with a space; `first`, only that of a text's begin does; `words`, always, and
-            spaces beside a token are left out; empty, as `tokenizer.json` says, which C++ does not
+        added_tokens: Tokens that texts may contain besides the tokenizer's pieces.
+        beside_added_tokens: How the text between two of them is split. `always`: its first piece
+            begins with a space. `first`: only at the start of a text. `words`: like `always`, and
+            spaces next to a token are dropped. Empty: as in `tokenizer.json`, which C++ does not
             read.
-        other_scripts: Script by name, for names whose region chooses a script that the model does
-            not have (`zh-TW` for a model of Simplified Chinese alone); they are refused.
+        other_scripts: Script by name, for names whose region implies a script that the model lacks
+            (`zh-TW` for a model with only Simplified Chinese); they are refused.
         source_last: `source_ids` go after `end_ids` (NLLB with `legacy_behaviour`, mBART-25).
         prefix_starts: The first id of TARGET_PREFIX starts the decoder, and is not part of the
             answer (mBART-25).
-        placeholders: What the model copies best (docs/terms.md), best first: texts with `{}` for a
-            number, and lists of names; None where that was not tried.
+        placeholders: Placeholders that the model copies (docs/terms.md), best first: texts with
+            `{}` for a number, and lists of names; None if that was not tried.
     """
 
     family: str
@@ -224,12 +224,12 @@ class TokenRules:
         return {"format": FORMAT, **asdict(self)}
 
     def source_language(self, name: str | None) -> Language | None:
-        """Find the language of a text by a code or alias, in any case, `-` and `_` alike.
+        """Find the language of a text by code or alias, ignoring case and treating `-` as `_`.
 
-        A region that the model does not tell apart is left out: `en-US` is `en`. None stands for
-        the only one that the model has, or where it needs none. A model that does not tell its
-        source languages apart (OPUS-MT from a group of languages) lists none: any name will do
-        then, and nothing is found.
+        A region that the model does not distinguish is ignored: `en-US` is `en`. None selects the
+        model's only language, or none if none is needed. A model that does not distinguish its
+        source languages (OPUS-MT from a group of languages) lists none: then any name is accepted,
+        and None is returned.
         """
         if not any(entry.source for entry in self.languages):
             return None
@@ -242,23 +242,23 @@ class TokenRules:
     def input_ids(
         self, pieces: Sequence[int], source: Language | None, target: Language | None
     ) -> list[int]:
-        """Put one row of INPUT_IDS together from the ids of a text without special tokens."""
+        """Compose one row of INPUT_IDS from the IDs of a text without special tokens."""
         first = source.source_ids if source else ()
         then = target.target_source_ids if target else ()
         rest = [*then, *pieces, *self.end_ids]
         return [*rest, *first] if self.source_last else [*first, *rest]
 
     def target_prefix(self, target: Language | None) -> list[int]:
-        """Return one row of TARGET_PREFIX; empty where the model takes none."""
+        """Return one row of TARGET_PREFIX; empty if the model takes none."""
         return list(target.target_prefix_ids) if target else []
 
     def prefix_length(self, target: Language | None) -> int:
-        """Count the ids of a target's prefix that its rows of OUTPUT_IDS start with."""
+        """Return the number of prefix IDs at the start of OUTPUT_IDS for a target."""
         length = len(self.target_prefix(target))
         return length - 1 if self.prefix_starts and length else length
 
     def without_prefix(self, output_ids: Sequence[int], target: Language | None) -> list[int]:
-        """Take the echoed prefix and ids without text off a row of OUTPUT_IDS."""
+        """Remove the prefix and IDs without text from a row of OUTPUT_IDS."""
         rest = output_ids[self.prefix_length(target) :]
         return [token for token in rest if token < self.tokenizer_size]
 
@@ -303,7 +303,7 @@ class TokenRules:
         return f"nearest: {', '.join(codes[:3])}" if codes else self._known(side)
 
     def _known(self, side: str) -> str:
-        """Name all languages where they are few, else some."""
+        """Return the names of all languages if they are few, else of some."""
         codes = [entry.code for entry in self.languages if getattr(entry, side)]
         if len(codes) <= _FEW_LANGUAGES:
             return f"it has {', '.join(codes) or 'none'}"
@@ -312,12 +312,12 @@ class TokenRules:
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where a model comes from.
+    """The origin of a model.
 
     Attributes:
         id: Hub id, or the path given when it was a local directory.
-        revision: What was asked for (branch, tag or commit); None for a local directory.
-        commit: The commit that was resolved; None where it is not known.
+        revision: The requested branch, tag or commit; None for a local directory.
+        commit: The resolved commit; None if unknown.
         license: Licence named by the model card; None if it names none.
     """
 
@@ -334,12 +334,12 @@ class PreparedModel:
     Attributes:
         directory: The model's folder.
         name: Its name in Triton.
-        source: Where it comes from.
-        rules: What a client needs (`tokenizer/languages.json`).
+        source: Its origin.
+        rules: The token rules (`tokenizer/languages.json`).
         manifest: The whole `ct2_model.json`: `format`, `name`, `source`, `family`, `conversion`
-            (options), `versions`, `generation` (what of the generation config was carried over),
-            `verification` (what was compared), `files` (sha256 by path), and `shortlist` (size,
-            coverage, texts) where it has a vocabulary shortlist.
+            (options), `versions`, `generation` (the converted generation config), `verification`
+            (the results of the proof), `files` (sha256 by path), and `shortlist` (size, coverage,
+            texts) if it has a vocabulary shortlist.
     """
 
     directory: Path
@@ -380,7 +380,7 @@ class PreparedModel:
 
 
 def parse_config(text: str, path: Path) -> ModelConfig:
-    """Read the text of a config.pbtxt; fields that only a newer Triton knows are passed over."""
+    """Parse a config.pbtxt; fields that only a newer Triton knows are ignored."""
     from google.protobuf import text_format
     from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -396,7 +396,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read one of our JSON files and check its format; PreparedModelError for damage."""
+    """Read one of our JSON files and check its format; raises PreparedModelError for damage."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -436,5 +436,5 @@ def _fold(name: str) -> str:
 
 
 def _without_region(name: str) -> str:
-    """Take the region off a BCP 47 tag: two letters or three digits at its end."""
+    """Remove the region of a BCP 47 tag: two letters or three digits at its end."""
     return re.sub(r"(?<=.)-([a-z]{2}|[0-9]{3})$", "", _fold(name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts of which words need care."""
+"""Scripts without spaces between words."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds a prepared model to another as a further version, which is not served before a promotion.
+"""Add a prepared model to another as a new version, which is served after a promotion.
 
-All versions of a model share its tokenizer, its languages and its config.pbtxt, so a client that
-made ids for one version may send them to another: a version that fits neither is refused.
+All versions of a model share its tokenizer, languages and config.pbtxt, so that a client can send
+the same IDs to any of them. A version that does not fit these is refused.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def check_place(output: Path, options: PrepareOptions) -> None:
-    """Say early what would make the writing of a model, or of a version, fail at the end."""
+    """Refuse early what would make writing a model or version fail at the end."""
     if options.as_version is None:
         check_output(output, force=options.force)
     else:
@@ -49,9 +49,9 @@ def check_place(output: Path, options: PrepareOptions) -> None:
 
 
 def written(output: Path, options: PrepareOptions) -> AbstractContextManager[Path]:
-    """Lend a temporary folder for a whole model, and put it in place when the block ends.
+    """Yield a temporary folder for a whole model, and move it in place after the block.
 
-    It becomes a new model, or a version of one that is there. After an exception all is as before.
+    It becomes a new model, or a version of an existing one. After an exception, nothing is changed.
     """
     if options.as_version is None:
         return written_at_once(output, force=options.force)
@@ -64,7 +64,7 @@ def _added(model: Path, version: int) -> Iterator[Path]:
     with staged(model) as folder:
         yield folder
         check_compatible(model, folder)
-        _check_version(model, version)  # it may have appeared meanwhile
+        _check_version(model, version)  # another process may have added it
         keep_serving(model)
         _write_record(folder, version)
         try:
@@ -87,7 +87,7 @@ def _check_version(model: Path, version: int) -> None:
             f"{model} has a version {version} already, and no version is replaced; the next is "
             f"{there[-1] + 1}"
         )
-    read_config(model)  # what cannot be read is told before the conversion
+    read_config(model)  # refuse an unreadable config before the conversion
     if has_policy(model) and version in served_versions(model, sorted((*there, version))):
         raise VersionError(
             f"the version_policy in {model / CONFIG_NAME} would have version {version} served at "
@@ -112,16 +112,16 @@ def _write_record(folder: Path, version: int) -> None:
 
 _SHOWN = 5
 _SHOWN_LETTERS = 60
-# They describe a tokenizer; their effect is in languages.json, which is compared.
+# They describe a tokenizer; their effect is in languages.json, which is compared separately.
 _DESCRIPTIONS = {LANGUAGES_NAME, "tokenizer_config.json", "special_tokens_map.json"}
-# They change no ids.
+# They do not change IDs.
 _UNIMPORTANT_RULES = {"languages", "placeholders", "tokenizer_class"}
 # Parameters that name files of a version.
 _OF_FILES = ("model_path", "use_vmap", "vmap_prefix_ids", "vmap_source_ids")
 
 
 def check_compatible(model: Path, candidate: Path) -> None:
-    """Raise VersionError where a complete new model differs from that whose version it is to be."""
+    """Raise VersionError if a complete new model cannot become a version of another."""
     differences = [*_rules(model, candidate), *_files(model, candidate), *_config(model, candidate)]
     if differences:
         raise VersionError(
@@ -131,14 +131,14 @@ def check_compatible(model: Path, candidate: Path) -> None:
 
 
 def _rules(model: Path, candidate: Path) -> Iterator[str]:
-    """Compare how ids are put together, and the languages."""
+    """Yield differences of the token rules and languages."""
     old = TokenRules.read(model / TOKENIZER_NAME)
     new = TokenRules.read(candidate / TOKENIZER_NAME)
     for name in (entry.name for entry in fields(TokenRules)):
         there, here = getattr(old, name), getattr(new, name)
         if name not in _UNIMPORTANT_RULES and there != here:
             yield f"{name} is {_short(there)} there and {_short(here)} here"
-    there, here = (  # what people read may differ
+    there, here = (  # names for people may differ
         {entry.code: replace(entry, name="") for entry in rules.languages} for rules in (old, new)
     )
     if missing := [code for code in there if code not in here]:
@@ -150,7 +150,7 @@ def _rules(model: Path, candidate: Path) -> Iterator[str]:
 
 
 def _files(model: Path, candidate: Path) -> Iterator[str]:
-    """Compare the files that make ids of texts, and the vocabularies of the weights."""
+    """Yield differences of the tokenizer files and vocabularies."""
     old, new = _contents(model), _contents(candidate)
     for name in sorted(old.keys() | new.keys()):
         if name not in old:
@@ -173,7 +173,7 @@ def _contents(model: Path) -> dict[str, Path]:
 
 
 def _config(model: Path, candidate: Path) -> Iterator[str]:
-    """Compare tensors, and the parameters that the new version asks for."""
+    """Yield differences of the tensors, and of parameters that the new version sets."""
     old, new = read_config(model), read_config(candidate)
     for kind in ("input", "output"):
         there, here = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a folder all at once: it is there complete, or it is not there."""
+"""Write a folder atomically: it is complete, or does not exist."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def check_output(output: Path, *, force: bool) -> None:
-    """Say early what would make the writing fail at the end."""
+    """Refuse early what would make writing fail at the end."""
     if output.is_symlink() or (output.exists() and not output.is_dir()):
         raise OutputError(f"{output} is not a folder; remove it or choose another --name")
     if output.exists() and not force:
@@ -39,12 +39,12 @@ def check_output(output: Path, *, force: bool) -> None:
 
 @contextmanager
 def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
-    """Lend a temporary folder that becomes `output` when the block ends without an exception.
+    """Yield a temporary folder that becomes `output` when the block ends without an exception.
 
-    It lies beside the parent of `output` rather than beside `output` itself where that is possible:
-    a running Triton takes every folder of its model repository for a model, hidden ones too. One
-    process at a time writes `output`; files of an earlier, killed process are removed.
-    After any exception, also Ctrl-C, the folder is gone and `output` as before.
+    If possible, it is next to the parent of `output` instead of inside it, because Triton takes
+    every folder of its model repository for a model, even hidden ones. Only one process at a time
+    writes `output`; files of an earlier, killed process are removed. After any exception, including
+    Ctrl-C, the folder is removed and `output` is unchanged.
     """
     check_output(output, force=force)
     with staged(output) as folder:
@@ -54,7 +54,7 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def staged(output: Path) -> Iterator[Path]:
-    """Lend a temporary folder of the name of `output`, on its file system until the block ends."""
+    """Yield a temporary folder with the name of `output`, on the same file system."""
     with _staging_folder(output) as staging:
         try:
             folder = staging / output.name
@@ -72,7 +72,7 @@ def staged(output: Path) -> Iterator[Path]:
 
 @contextmanager
 def _staging_folder(output: Path) -> Iterator[Path]:
-    """Lend a temporary folder under a lock; both are gone afterwards."""
+    """Yield a temporary folder under a lock; both are removed afterwards."""
     with ExitStack() as cleanup:
         try:
             made_parent = not output.parent.exists()
@@ -92,7 +92,7 @@ def _staging_folder(output: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(output: Path) -> Iterator[None]:
-    """Keep other processes from writing a model while the block runs."""
+    """Prevent other processes from writing a model while the block runs."""
 
     def refuse(owner: str) -> OutputError:
         return OutputError(
@@ -122,7 +122,7 @@ def _prefix(output: Path) -> str:
 
 
 def _sweep(place: Path, prefix: str) -> None:
-    """Remove what killed preparations of the same model left. The lock says that none runs."""
+    """Remove files of killed preparations of the same model; the lock ensures that none runs."""
     of_mkdtemp = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}\.tmp")
     for entry in place.iterdir():
         if of_mkdtemp.fullmatch(entry.name):
@@ -135,7 +135,7 @@ def _remove_if_empty(folder: Path) -> None:
 
 
 def _put_in_place(folder: Path, output: Path, replaced: Path, *, force: bool) -> None:
-    """Rename; what was there is put back when the second rename fails."""
+    """Rename the folder to `output`; restore the replaced one if that fails."""
     check_output(output, force=force)  # it may have appeared meanwhile
     try:
         try:
@@ -152,7 +152,7 @@ def _put_in_place(folder: Path, output: Path, replaced: Path, *, force: bool) ->
 
 
 def _move(folder: Path, to: Path) -> None:
-    """Rename a folder. Where it lies in a layer of a container's image, only its copy can be."""
+    """Rename a folder, or a copy of it if it is in a layer of a container image."""
     try:
         folder.rename(to)
     except OSError as error:
@@ -171,7 +171,7 @@ def write_manifest(
     versions: Mapping[str, str],
     results: Mapping[str, Any],
 ) -> None:
-    """Write the manifest of a folder that is otherwise complete."""
+    """Write the manifest, after all other files of the folder."""
     python = ".".join(map(str, sys.version_info[:3]))
     content = {
         "format": FORMAT,

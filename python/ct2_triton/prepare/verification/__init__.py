@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that a converted model is the checkpoint it was made from."""
+"""Prove that a converted model computes what its checkpoint does."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds a CTranslate2 model against the answers of the checkpoint, token by token."""
+"""Compare a CTranslate2 model with the answers of the checkpoint, token by token."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.families import ExpectedVocabulary
     from ct2_triton.prepare.verification.reference import Answer, Row
 
-# Two float32 programs add in different orders; their logits were seen to differ by up to 6e-7 of
-# the largest (tiny models), and differences grow with depth. Where the two best logits are closer
-# than this part of the largest, either may win; such a place is reported, never passed over in
-# silence.
+# Two float32 programs add in different orders. Their logits differ by up to 6e-7 of the largest in
+# tiny models, and more in deeper ones. If the two best logits are closer than this share of the
+# largest, either token is accepted, and the place is reported.
 NEAR_TIE = 1e-4
 _WHOLE: dict[str, Any] = {"max_input_length": 0, "return_end_token": True}
 
@@ -33,10 +32,10 @@ class NearTie:
 
     Attributes:
         probe: Text and languages.
-        position: Index in the output, the prefix not counted.
-        reference_id: What the checkpoint chose.
-        converted_id: What the converted model chose.
-        gap_logits: By how much the checkpoint preferred its own.
+        position: Index in the output, without the prefix.
+        reference_id: The checkpoint's token.
+        converted_id: The converted model's token.
+        gap_logits: The checkpoint's logit of its token minus that of the other.
     """
 
     probe: str
@@ -47,7 +46,7 @@ class NearTie:
 
 
 class GreedyModel(ABC):
-    """A converted model that takes and gives ids, greedily."""
+    """A converted model with greedy search, on IDs."""
 
     TITLE = "the converted model"
 
@@ -59,14 +58,15 @@ class GreedyModel(ABC):
         self._first_ids = duplicate_ids(tuple(self.target_tokens))
 
     def same_token(self, one: int, other: int) -> bool:
-        """Return whether two ids are the same token: CTranslate2 answers in strings."""
+        """Return whether two IDs have the same token, because CTranslate2 returns strings."""
         return self._first_ids.get(one, one) == self._first_ids.get(other, other)
 
     @abstractmethod
     def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
-        """Translate a row whose first tokens are forced, and give the tokens after them.
+        """Translate a row whose first tokens are forced, and return the tokens after them.
 
-        The limit counts the forced tokens, not the prefix. `</s>` is given when it came before it.
+        The limit counts the forced tokens, not the prefix. `</s>` is included if it comes before
+        the limit.
         """
 
 
@@ -74,7 +74,7 @@ class ConvertedModel(GreedyModel):
     """A converted model in CTranslate2 itself."""
 
     def __init__(self, folder: Path, compute_type: str = "default") -> None:
-        """Load the model on the CPU; `default` is the type that it was stored in."""
+        """Load the model on the CPU; `default` is the stored type."""
         import ctranslate2
 
         super().__init__(folder)
@@ -112,7 +112,7 @@ class ConvertedModel(GreedyModel):
         ]
 
     def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
-        """Translate a row, its first tokens given: see `GreedyModel`."""
+        """Translate a row whose first tokens are forced; see `GreedyModel`."""
         [ids] = self.translate(
             [row.input_ids],
             [[*row.prefix_ids, *so_far]],
@@ -123,9 +123,9 @@ class ConvertedModel(GreedyModel):
         return ids[row.echoed + len(so_far) :]
 
     def search(self, row: Row, options: Mapping[str, Any]) -> list[int]:
-        """Translate a row with CTranslate2's options, in which tokens are ids.
+        """Translate a row with CTranslate2's options, in which tokens are given as IDs.
 
-        Returned are the tokens after the row's prefix, with `</s>` when it came before the limit.
+        Returns the IDs after the row's prefix, with `</s>` if it comes before the limit.
         """
         named = {**options}
         for name in ("suppress_sequences", "end_token"):
@@ -139,9 +139,9 @@ class ConvertedModel(GreedyModel):
 
 
 def compare(model: GreedyModel, answer: Answer, max_tokens: int) -> list[NearTie]:
-    """Compare one answer of a float32 model to its last token, going on after each near tie.
+    """Compare one answer of a float32 model to its last token, continuing after near ties.
 
-    VerificationError where the model chose another token that was not as good.
+    Raises VerificationError if the model chose a token that was not as good.
     """
     ties: list[NearTie] = []
     done = 0
@@ -157,7 +157,7 @@ def compare(model: GreedyModel, answer: Answer, max_tokens: int) -> list[NearTie
 
 
 def count_equal(model: GreedyModel, answers: Sequence[Answer], max_tokens: int) -> int:
-    """Count the rows that a model answers like the checkpoint, to the last token."""
+    """Count the rows whose answers equal the checkpoint's, to the last token."""
     return sum(
         first_difference(model, answer.ids, model.continue_row(answer.row, (), max_tokens)) is None
         for answer in answers
@@ -165,7 +165,7 @@ def count_equal(model: GreedyModel, answers: Sequence[Answer], max_tokens: int) 
 
 
 def first_difference(model: GreedyModel, wanted: Sequence[int], found: Sequence[int]) -> int | None:
-    """Find the first place where two outputs differ."""
+    """Return the first index at which two outputs differ."""
     for position, token in enumerate(wanted):
         if position >= len(found) or not model.same_token(token, found[position]):
             return position
@@ -173,7 +173,7 @@ def first_difference(model: GreedyModel, wanted: Sequence[int], found: Sequence[
 
 
 def _judge(model: GreedyModel, answer: Answer, position: int, found: Sequence[int]) -> NearTie:
-    """Excuse a difference at a near tie; any other ends the preparation."""
+    """Accept a difference at a near tie; any other ends the preparation."""
     wanted = answer.ids[position]
     gap = answer.gap(position, found[0]) if found else float("inf")
     excused = excused_gap(answer, position)
@@ -187,7 +187,7 @@ def _judge(model: GreedyModel, answer: Answer, position: int, found: Sequence[in
 
 
 def excused_gap(answer: Answer, position: int) -> float:
-    """Tell how far apart the logits of two tokens may be where either may win."""
+    """Return the largest gap of two logits at which either token is accepted."""
     logits = map(abs, answer.candidates[position].values())
     return NEAR_TIE * max((logit for logit in logits if logit < math.inf), default=0.0)
 
@@ -200,7 +200,7 @@ _SHOWN = 3
 
 
 def check_vocabulary(model: Path, expected: ExpectedVocabulary) -> None:
-    """Hold each vocabulary against the expected one; an error shows the first difference."""
+    """Compare each vocabulary with the expected one; an error shows the first difference."""
     for path in vocabulary_files(model):
         tokens = expected.target if path.name.startswith("target") else expected.tokens
         _compare(path.name, json.loads(path.read_text(encoding="utf-8")), tokens)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds decode loops, which serve the model, against the answers of the checkpoint."""
+"""Compare decode loops, which serve the model, with the answers of the checkpoint."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoopProof:
-    """What the comparison gave.
+    """The result of the comparison.
 
     Attributes:
-        near_ties: Where a loop in float32 and the checkpoint chose differently between equally
-            good tokens.
-        stored_rows_equal: Probes that a loop on the model as stored answers like the checkpoint.
-        not_compared: Why nothing was compared; empty where it was.
+        near_ties: Near ties at which a loop in float32 and the checkpoint chose differently.
+        stored_rows_equal: Probes whose answers by a loop on the stored model equal the
+            checkpoint's.
+        not_compared: Why nothing was compared; else empty.
     """
 
     near_ties: tuple[NearTie, ...] = ()
@@ -38,13 +38,13 @@ class LoopModel(GreedyModel):
     TITLE = "the decode loop (--set decoding=calls does without)"
 
     def __init__(self, folder: Path, compute_type: str) -> None:
-        """Load the model on the CPU; `default` is the type that it was stored in."""
+        """Load the model on the CPU; `default` is the stored type."""
         super().__init__(folder)
         parameters = {"compute_type": compute_type, "decoding": "loop", "calls": "refuse"}
         self._loop = load_core().Translator(str(folder), {**parameters, "proof": "off"})
 
     def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
-        """Translate a row, its first tokens given: see `GreedyModel`."""
+        """Translate a row whose first tokens are forced; see `GreedyModel`."""
         options = {"beam_size": 1, "max_decoding_length": row.echoed + max_tokens}
         [[answer]] = self._loop.translate(
             [row.input_ids], [[*row.prefix_ids, *so_far]], {**options, "return_end_token": True}
@@ -58,7 +58,7 @@ def compare_loops(
 ) -> LoopProof:
     """Translate the probes in decode loops, in float32 and as stored.
 
-    VerificationError where a loop in float32 chose another token that was not as good.
+    Raises VerificationError if a loop in float32 chose a token that was not as good.
     """
     try:
         refusal = load_core().Error

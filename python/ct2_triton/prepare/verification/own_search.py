@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search that a checkpoint asks for, in both programs: what is equal, what differs by design.
+"""Compare the checkpoint's own search in both programs, and list differences by design.
 
-Greedy search is proved token by token elsewhere. Beams, penalties and limits are carried over by
-name, and two programs may mean a little different things by one name. So each probe is translated
-once with all of them, and a difference must have a reason among those listed here.
+Greedy search is proved token by token elsewhere. Beams, penalties and limits are converted by name,
+and the programs may interpret a name differently. So each probe is translated once with all of
+them, and a difference must have one of the reasons listed here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.verification.reference import Answer, ReferenceModel, Row
 
 _MAX_OUTPUT_TOKENS = 32
-# Set on the server alone: they choose what is returned, or answers at random.
+# Set only on the server: they select outputs, or sample.
 _NOT_COMPARED = ("num_hypotheses", "sampling_topk", "sampling_topp", "sampling_temperature")
 _BEFORE_SOFTMAX = (
     "no_repeat_ngram_size",
@@ -35,14 +35,14 @@ _BEFORE_SOFTMAX = (
 
 @dataclass(frozen=True)
 class OwnSearchProof:
-    """What the comparison gave.
+    """The result of the comparison.
 
     Attributes:
-        search: The search, by the backend's names.
+        search: The search, with the backend's names.
         rows: Probes that were translated.
-        rows_equal: Those that both programs answer alike.
-        reasons: Why others may differ by design; empty where nothing may.
-        not_compared: Why nothing was compared; empty where it was.
+        rows_equal: Probes with equal answers in both programs.
+        reasons: Why answers may differ by design; empty if none may.
+        not_compared: Why nothing was compared; else empty.
     """
 
     search: dict[str, Any]
@@ -52,7 +52,7 @@ class OwnSearchProof:
     not_compared: str = ""
 
     def lines(self) -> Iterator[str]:
-        """Say it for a report."""
+        """Yield the lines for a report."""
         search = ", ".join(f"{name} {json.dumps(value)}" for name, value in self.search.items())
         if self.not_compared:
             yield f"the model's own search ({search}) was not compared: {self.not_compared}"
@@ -68,7 +68,7 @@ class OwnSearchProof:
 def reference_answers(
     reference: ReferenceModel, search: OwnSearch, rows: Iterable[Row]
 ) -> list[Answer] | str:
-    """Translate the probes with the checkpoint's own search, or say why there are no answers."""
+    """Translate the probes with the checkpoint's own search; return a reason if it cannot."""
     if "sampling_topk" in _options(search) or any(e.name == "do_sample" for e in search.left_out):
         return "its answers are random"
     try:
@@ -80,9 +80,9 @@ def reference_answers(
 def compare_own_search(
     model: ConvertedModel, search: OwnSearch, answers: Sequence[Answer] | str
 ) -> OwnSearchProof:
-    """Translate the probes with the converted model, with what was carried over of the search.
+    """Translate the probes with the converted model and the converted search.
 
-    VerificationError where an answer differs, and there is no reason why it should.
+    Raises VerificationError if an answer differs without a reason.
     """
     options = _options(search)
     if isinstance(answers, str):
@@ -117,7 +117,7 @@ def _limit(search: OwnSearch, row: Row) -> int:
 
 
 def _reasons(search: OwnSearch, options: dict[str, Any], *, has_prefix: bool) -> Iterator[str]:
-    # The proof forces no end, and names a target language where there are any.
+    # The proof forces no end, and names a target language if the model has any.
     overridden = {"forced_eos_token_id"} | ({"forced_bos_token_id"} if has_prefix else set())
     yield from (
         f"{entry.name} is left out: {entry.reason}"
@@ -146,7 +146,7 @@ def _reasons(search: OwnSearch, options: dict[str, Any], *, has_prefix: bool) ->
 
 
 def _is_near_tie(answer: Answer, position: int, found: Sequence[int]) -> bool:
-    """Return whether the checkpoint held both tokens for equally good."""
+    """Return whether both tokens were equally good for the checkpoint."""
     if position >= min(len(found), len(answer.candidates)):
         return False
     return abs(answer.gap(position, found[position])) <= excused_gap(answer, position)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sentences, and the language pairs, that a converted model is tried on."""
+"""The sentences and language pairs with which a converted model is checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepared_model import Language, TokenRules
 
-# Ordinary ones first, then what goes wrong first when ids are built or normalised differently.
+# Ordinary sentences, then those most sensitive to differences in tokenization or normalization.
 PROBE_TEXTS: tuple[str, ...] = (
     "How is your day going?",
     "Yes.",
@@ -39,9 +39,9 @@ class Probe:
     """One translation to try.
 
     Attributes:
-        text: What is translated.
-        source: Its language, where the model has languages. It need not be true: ids count.
-        target: Language to translate into.
+        text: The text.
+        source: Source language, if the model has languages; it need not be that of the text.
+        target: Target language.
     """
 
     text: str
@@ -49,13 +49,13 @@ class Probe:
     target: Language | None
 
     def __str__(self) -> str:
-        """Show text and languages for a message."""
+        """Return text and languages for a message."""
         codes = [entry.code if entry else "-" for entry in (self.source, self.target)]
         return f"{self.text!r} ({codes[0]} to {codes[1]})"
 
 
 def choose_probes(rules: TokenRules) -> list[Probe]:
-    """Pair each text with languages of the model, going through several of them."""
+    """Pair each text with languages of the model, several in turn."""
     sources = _some_languages(rules, "source")
     targets = _some_languages(rules, "target")
     probes = []
@@ -68,7 +68,7 @@ def choose_probes(rules: TokenRules) -> list[Probe]:
 
 
 def added_token_texts(rules: TokenRules) -> list[str]:
-    """Write two texts for each added token: alone, and within a sentence."""
+    """Return two texts for each added token: alone, and within a sentence."""
     tokens = [token.content for token in rules.added_tokens]
     return [text for token in tokens for text in (token, f"She said {token} to him, {token}.")]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole proof: ids, then float32 outputs, then the model that is shipped."""
+"""The whole proof: IDs, then float32 outputs, then the stored model."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ _EXACT = "float32"
 
 @dataclass(frozen=True)
 class Proof:
-    """What was compared.
+    """The results of a proof.
 
     Attributes:
-        vocabulary_tokens: Tokens compared id by id.
-        vocabulary_differences: What the family's converter adds and removes.
+        vocabulary_tokens: Tokens compared ID by ID.
+        vocabulary_differences: Tokens that the family's converter adds and removes.
         probes: Sentences translated by both programs.
-        decoded_rows: Rows of ids that a client and transformers read as the same text.
-        compared_tokens: Output tokens of the checkpoint that the float32 conversion repeated.
-        near_ties: Where they chose differently between equally good tokens.
-        own_search: What the search that the checkpoint asks for gives in both programs.
-        stored_rows_equal: Probes that the stored model answers like the checkpoint; others
-            differ by the precision of its weights.
-        loops: The results of the comparisons with decode loops.
+        decoded_rows: Rows of IDs that a client and transformers decode to the same text.
+        compared_tokens: Output tokens that are equal in the checkpoint and the float32 conversion.
+        near_ties: Near ties at which they chose differently.
+        own_search: Comparison of the checkpoint's own search in both programs.
+        stored_rows_equal: Probes whose answers by the stored model equal the checkpoint's; others
+            differ because of the precision of its weights.
+        loops: Comparison with decode loops.
     """
 
     vocabulary_tokens: int
@@ -73,8 +73,8 @@ class Proof:
 def prove(subject: Subject, report: Callable[[str], None]) -> Proof:
     """Compare a converted model with its checkpoint.
 
-    The outputs are compared in float32, with a second conversion when the model is stored in
-    another type; the checkpoint and the conversion are never in memory at the same time.
+    Outputs are compared in float32, with a second conversion if the model is stored in another
+    type. The checkpoint and the conversion are never in memory at the same time.
     """
     check_vocabulary(subject.stored.model, subject.vocabulary)
     texts = TextProof(subject)
@@ -118,7 +118,7 @@ def prove(subject: Subject, report: Callable[[str], None]) -> Proof:
 
 @contextmanager
 def _exact_model(subject: Subject) -> Iterator[Path]:
-    """Lend a float32 conversion: the model itself, or a temporary one."""
+    """Yield a float32 conversion: the model itself, or a temporary one."""
     if subject.stored.quantization == _EXACT:
         yield subject.stored.model
         return
@@ -133,7 +133,7 @@ def _exact_model(subject: Subject) -> Iterator[Path]:
 
 
 def _stored_rows_equal(subject: Subject, answers: Sequence[Answer]) -> int:
-    """Count the rows that the stored model answers like the checkpoint; it must answer all."""
+    """Count the rows whose answers by the stored model equal the checkpoint's."""
     try:
         stored = ConvertedModel(subject.stored.model, "default")
         return count_equal(stored, answers, _MAX_OUTPUT_TOKENS)
@@ -146,7 +146,7 @@ _EVERY_S = 10.0
 
 
 def told(items: Sequence[Item], step: str, report: Callable[[str], None]) -> Iterator[Item]:
-    """Go through sentences, and report every ten seconds how many are done."""
+    """Yield the items, and report progress every ten seconds."""
     last_s = time.monotonic()
     for done, item in enumerate(items):
         if done and time.monotonic() - last_s >= _EVERY_S:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `transformers` itself answers to the probes, in float32."""
+"""The answers of `transformers` itself to the probes, in float32."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _CANDIDATES = 10
 
 @dataclass(frozen=True)
 class Row:
-    """The ids of one probe, as they go into a model.
+    """The IDs of one probe.
 
     Attributes:
         probe: The probe.
         input_ids: The source, complete.
-        prefix_ids: What the output is forced to start with.
-        echoed: How many of them are part of the output; the others start the decoder.
+        prefix_ids: Forced start of the output.
+        echoed: Number of prefix IDs that are part of the output; the others start the decoder.
     """
 
     probe: Probe
@@ -37,19 +37,19 @@ class Row:
 
     @property
     def starts(self) -> bool:
-        """Whether the prefix starts the decoder, in place of the model's own token."""
+        """Whether the prefix starts the decoder, instead of the model's start token."""
         return self.echoed < len(self.prefix_ids)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the checkpoint gives for a row.
+    """The checkpoint's answer to a row.
 
     Attributes:
         row: The row.
-        ids: The output after the prefix, `</s>` included when it came before the limit.
-        candidates: The best tokens at each position of `ids` with their logits, or with what the
-            search makes of them; empty for a beam search.
+        ids: The output after the prefix, with `</s>` if it comes before the limit.
+        candidates: The best tokens at each position of `ids` with their logits, or with the scores
+            of the search; empty for a beam search.
     """
 
     row: Row
@@ -57,7 +57,7 @@ class Answer:
     candidates: Sequence[dict[int, float]]
 
     def gap(self, position: int, token_id: int) -> float:
-        """Return the chosen token's logit less another one's; infinite outside the candidates."""
+        """Return the chosen token's logit minus another one's; infinite outside the candidates."""
         candidates = self.candidates[position]
         if token_id not in candidates:
             return float("inf")
@@ -83,7 +83,7 @@ class ReferenceModel:
         self._forbidden = list(forbidden_ids)
 
     def greedy(self, row: Row, max_tokens: int, end_ids: Sequence[int]) -> Answer:
-        """Translate a row with greedy search alone; the best tokens have their logits."""
+        """Translate a row with plain greedy search; the candidates have logits."""
         own = self._own
         start = () if row.starts else (own.decoder_start_token_id,)
         first = [*start, *row.prefix_ids]
@@ -103,12 +103,12 @@ class ReferenceModel:
         """Translate a row with the checkpoint's own generation config, within a limit.
 
         The target language is forced as the documentation of `transformers` says. The limit counts
-        the prefix; a greedy answer has the scores of the best tokens.
+        the prefix. The candidates of a greedy answer have scores.
         """
         config = copy.deepcopy(self._own)
         config.max_new_tokens, config.max_length = max_tokens, None
         config.num_return_sequences = 1
-        config.forced_eos_token_id = None  # the limit of the proof is not the model's
+        config.forced_eos_token_id = None  # the proof has its own limit
         if row.starts:
             config.decoder_start_token_id = row.prefix_ids[0]
         elif row.prefix_ids:
@@ -122,8 +122,8 @@ class ReferenceModel:
     def _generate(
         self, row: Row, config: GenerationConfig, first: list[int], **outputs: bool
     ) -> GenerateEncoderDecoderOutput:
-        # A checkpoint may ask for beams, forced ends or penalties: `generate` takes from its model
-        # what a config that is passed leaves out.
+        # A checkpoint may set beams, forced ends or penalties, and `generate` adds the model's
+        # settings to those of a given config.
         self._model.generation_config = config
         source = self._torch.tensor([row.input_ids])
         result: GenerateEncoderDecoderOutput = self._model.generate(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries a vocabulary shortlist with CTranslate2 itself: it is read, and it holds."""
+"""Check a vocabulary shortlist with CTranslate2: that it is read, and limits the tokens."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def add_shortlist(
     tokenizer_folder: Path,
     report: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Write its file, and translate each probe with and without it.
+    """Write the shortlist's file, and translate each probe with and without it.
 
-    CTranslate2 does not know the lists of several languages: each is tried alone, as a vmap.txt
-    beside links to the other files.
+    CTranslate2 cannot read the lists of several languages, so each is checked alone, as a vmap.txt
+    next to links to the other files.
 
     Args:
         shortlist: The shortlist.
         model: Folder of the CTranslate2 files.
-        rules: The model's ids and languages.
-        tokenizer_folder: Its tokenizer files.
-        report: Gets a line of text.
+        rules: The model's token rules.
+        tokenizer_folder: Folder of its tokenizer files.
+        report: Called with a line of text.
 
     Returns:
-        What the manifest says of it.
+        The entry for the manifest.
 
     Raises:
-        VerificationError: CTranslate2 does not read it, or writes a token that is not on it.
+        VerificationError: CTranslate2 does not read it, or generates a token that is not on it.
     """
     shortlist.write(model)
     if shortlist.lists:

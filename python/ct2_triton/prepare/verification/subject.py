@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a proof is about."""
+"""The input of a proof."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was written.
+    """The converted model.
 
     Attributes:
-        tokenizer_folder: The tokenizer files that clients will read.
+        tokenizer_folder: Folder of the tokenizer files for clients.
         model: Folder of the converted model.
-        quantization: Type it was stored in.
-        settings: The parameters that the caller chose for it.
+        quantization: Type of the stored weights.
+        settings: The caller's parameters for it.
     """
 
     tokenizer_folder: Path
@@ -35,15 +35,15 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is to be proved equal to its checkpoint.
+    """A conversion to compare with its checkpoint.
 
     Attributes:
         checkpoint: The checkpoint.
         family: Its family.
         vocabulary: The vocabulary that the conversion must have.
-        rules: What clients will go by.
-        search: The search that the checkpoint asks for.
-        stored: What was written.
+        rules: The token rules for clients.
+        search: The checkpoint's own search.
+        stored: The converted model.
     """
 
     checkpoint: Checkpoint

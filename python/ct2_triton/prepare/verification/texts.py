@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds a client's tokenizer against that of `transformers`: text to ids, and ids to text."""
+"""Compare a client's tokenizer with that of `transformers`: text to IDs, and IDs to text."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class TextProof:
     """Both tokenizers of one prepared model."""
 
     def __init__(self, subject: Subject) -> None:
-        """Read both from the files that clients get."""
+        """Read both from the files for clients."""
         self._subject = subject
         self._rules = subject.rules
         self._pieces = read_pieces(subject.stored.tokenizer_folder, subject.rules)
-        # What splits a text as answers are made, where their ids are not those of a source.
+        # Tokenizes texts as translations, if their IDs differ from those of sources.
         self._answers = (
             self._pieces
             if subject.vocabulary.answers is None
@@ -39,19 +39,19 @@ class TextProof:
         self.decoded_rows = 0
 
     def probe_rows(self) -> list[Row]:
-        """Build the ids of the probes that the model has positions for, as a client does."""
+        """Build the rows of the probes like a client, without those too long for the model."""
         rows = [self._row(probe) for probe in choose_probes(self._rules)]
         limit = self._rules.max_source_tokens
         return [row for row in rows if limit is None or len(row.input_ids) <= limit]
 
     def check_added_tokens(self) -> None:
-        """Send every added token both ways, alone and within a sentence."""
+        """Encode and decode every added token, alone and within a sentence."""
         some = choose_probes(self._rules)[0]
         for text in added_token_texts(self._rules):
             self._row(Probe(text, some.source, some.target))
 
     def check_decoding(self, ids: Sequence[int]) -> None:
-        """Read ids as text in both ways."""
+        """Compare the text of IDs in both tokenizers."""
         known = [i for i in ids if i < self._rules.tokenizer_size]
         found = self._pieces.decode(known)
         wanted = self._reference.decode(
@@ -83,7 +83,7 @@ class TextProof:
 
 
 def _with_characters(text: str) -> str:
-    """Read the bytes that spell a character: some tokenizer.json leave them as `<0xE2><0x98>`."""
+    """Decode bytes that some tokenizer.json files leave as `<0xE2><0x98>`."""
 
     def characters(match: re.Match[str]) -> str:
         return bytes.fromhex(re.sub("[<>]|0x", "", match[0])).decode(errors="replace")
