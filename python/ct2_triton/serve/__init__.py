@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a tritonserver with the CTranslate2 backend: for ct2-serve, tests and benchmarks."""
+"""Run a tritonserver with the CTranslate2 backend, for ct2-serve, tests and benchmarks."""
 
 from ct2_triton.serve.options import Ports, ServerOptions
 from ct2_triton.serve.server import TritonServer

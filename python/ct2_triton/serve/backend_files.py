@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that make up our backend, and the command that copies them into a server of one's own.
+"""The files of our backend, and their installation into an existing server.
 
-A wheel cannot carry links, and the library of calls asks the loader for CTranslate2 under one fixed
-name beside itself; so the backend's folder is put together on the machine it runs on.
+A wheel cannot contain links, and the library of CTranslate2 calls loads CTranslate2 under one fixed
+name from its own folder, so the backend's folder is assembled on each machine.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 BACKEND_NAME = "ctranslate2"
 PLUGIN_NAME = "libtriton_ctranslate2.so"
-CALLS_NAME = "libct2triton_calls.so"  # which names CTranslate2; the plugin opens it beside itself
+CALLS_NAME = "libct2triton_calls.so"  # linked to CTranslate2; the plugin opens it
 PLUGIN_VARIABLE = "CT2_TRITON_PLUGIN"
-# In both libraries: the plugin uses no library of calls of another build.
+# In both libraries, because the plugin refuses a library of calls of another build.
 _BUILD = re.compile(rb"ct2-triton [0-9.]+, build [0-9a-f]{12}")
-# Prints the reason for which the plugin would refuse the library of calls, or the engine's version.
+# Prints why the plugin would refuse the library of calls, or the engine's version.
 _OPEN_CALLS = """
 import ctypes, sys
 complaint = ctypes.create_string_buffer(1024)
@@ -48,11 +48,11 @@ if not library.ct2triton_open_calls(sys.argv[2].encode(), complaint, len(complai
 
 @dataclass(frozen=True)
 class BackendFiles:
-    """The plugin and the engine it runs on.
+    """The plugin and CTranslate2.
 
     Attributes:
         plugin: libtriton_ctranslate2.so. libct2triton_calls.so is in the same folder.
-        engine: CTranslate2's library with what it needs.
+        engine: CTranslate2's library with its dependencies.
     """
 
     plugin: Path
@@ -60,11 +60,11 @@ class BackendFiles:
 
     @property
     def calls(self) -> Path:
-        """The library of calls of CTranslate2."""
+        """The library of CTranslate2 calls."""
         return self.plugin.with_name(CALLS_NAME)
 
     def by_name(self) -> dict[str, Path]:
-        """Return the file that each name in the backend's folder stands for."""
+        """Return the file for each name in the backend's folder."""
         names = {PLUGIN_NAME: self.plugin, CALLS_NAME: self.calls}
         return {**names, **gpu_images(self.plugin.parent), **self.engine.links()}
 
@@ -75,15 +75,15 @@ def find_backend_files(
     """Find the plugin of this package and the engine of the ``ctranslate2`` wheel.
 
     Args:
-        plugin: Another build of the plugin; None for the variable CT2_TRITON_PLUGIN, else the
-            one installed with the package.
-        engine_directory: Folder with another CTranslate2 library; None for the installed wheel's.
+        plugin: Another build of the plugin; None: the one that the variable CT2_TRITON_PLUGIN
+            names, else the installed one.
+        engine_directory: Folder with another CTranslate2 library; None: the installed wheel's.
 
     Returns:
         The files.
 
     Raises:
-        PluginMissingError: If there is no plugin, or no library of calls beside it.
+        PluginMissingError: If there is no plugin, or no library of calls next to it.
         EngineLibraryError: If there is no CTranslate2 library.
     """
     files = BackendFiles(plugin or _find_plugin(), find_engine_library(engine_directory))
@@ -95,7 +95,7 @@ def find_backend_files(
 
 
 def check_calls(folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    """Open the library of calls as the plugin does, in a process of its own."""
+    """Open the library of calls as the plugin does, in a child process."""
     build = _BUILD.search((folder / PLUGIN_NAME).read_bytes())
     arguments = [sys.executable, "-I", "-c", _OPEN_CALLS, str(folder / CALLS_NAME)]
     result = subprocess.run(
@@ -140,7 +140,7 @@ def _find_plugin() -> Path:
         if not named.is_file():
             raise PluginMissingError(f"{PLUGIN_VARIABLE} names {named}, which is not there")
         return named.resolve()
-    # An editable install keeps sources and built files in two folders, hence the loop.
+    # An editable install has sources and built files in two folders, hence the loop.
     for folder in ct2_triton.__path__:
         candidate = Path(folder) / "backends" / BACKEND_NAME / PLUGIN_NAME
         if candidate.is_file():

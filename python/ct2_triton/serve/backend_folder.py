@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assembles the one folder of backends that a tritonserver is given.
+"""Assemble the backends folder of a tritonserver.
 
-It holds links: our backend, every backend of the server found, and for the Python backend the stub
-that fits the running interpreter.
+It contains links to our backend, to every backend of the server, and to the Python backend's stub
+for the running interpreter.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class BackendFolder:
     """An assembled folder.
 
     Attributes:
-        backends: For --backend-directory.
-        libraries: For the loader's search path: this Python's shared library, for the stub. It is
-            absent where the stub needs none of ours.
+        backends: Value of --backend-directory.
+        libraries: Folder for the loader's search path with this Python's shared library, for the
+            stub. It does not exist if the stub does not need it.
     """
 
     backends: Path
@@ -41,7 +41,7 @@ class BackendFolder:
 def assemble(
     installation: ServerInstallation, files: BackendFiles, cache: Path | None = None
 ) -> BackendFolder:
-    """Assemble the folder of the server's backends and ours, or find it assembled."""
+    """Return the folder of the server's backends and ours, assembled if necessary."""
     links = _wanted_links(installation, files)
     try:
         folder = linked_folder((cache or user_cache()) / "backends", links)
@@ -54,7 +54,7 @@ def assemble(
 
 
 def _wanted_links(installation: ServerInstallation, files: BackendFiles) -> dict[str, Path]:
-    """Map each relative path in the folder to the absolute file or folder it points to."""
+    """Return the target of each link by its relative path in the folder."""
     links = {}
     if installation.backends.is_dir():
         for backend in sorted(installation.backends.iterdir()):
@@ -70,7 +70,7 @@ def _wanted_links(installation: ServerInstallation, files: BackendFiles) -> dict
 
 
 def _python_backend_links(installation: ServerInstallation) -> dict[str, Path]:
-    """List links for a server that keeps the Python stubs apart from the Python backend."""
+    """Return links for a server whose Python stubs are not in the Python backend's folder."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     stub = installation.python_stubs / version / _STUB_NAME
     backend = installation.backends / "python"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models that a command line names: found, prepared where they are missing, put together."""
+"""Find the models of a command line, and prepare missing ones."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ def choose_models(
     make_options: MakeOptions,
     given: Sequence[str] = (),
 ) -> list[Path]:
-    """Find the folder of each model, and prepare what has none.
+    """Find the folder of each model, and prepare those without one.
 
     Args:
-        sources: Each a model's name in a repository, its folder, a hub id, the folder of a
-            checkpoint, or `demo`.
-        repositories: Where models are looked for; the first receives what is prepared.
-        report: Gets a line of text for each step of a preparation.
+        sources: Names of models in a repository, their folders, hub IDs, folders of checkpoints, or
+            `demo`.
+        repositories: Where models are looked for; the first receives prepared models.
+        report: Called with a line of text for each step of a preparation.
         make_options: Makes the options of a preparation from a source and a repository.
         given: Names of the options that were given.
 
     Returns:
-        The folders, each once, in order, then the text models beside them.
+        The distinct folders, in order, then the text models that share their files.
 
     Raises:
-        ModelRepositoryError: If a name stands for two models, a source for a repository, or a
-            model was prepared with other options than those given.
+        ModelRepositoryError: If a name is ambiguous, a source is a repository, or a model was
+            prepared with other options than those given.
         PrepareError: If a preparation failed.
     """
     chosen: dict[str, Path] = {}
@@ -76,7 +76,7 @@ def choose_models(
 
 
 def repository_of(models: Sequence[Path]) -> Path:
-    """Make a folder of links in the user's cache: a repository with these models and no others."""
+    """Make a folder of links in the user's cache: a repository with only these models."""
     try:
         links = {folder.name: folder.resolve() for folder in models}
         return linked_folder(user_cache() / "repositories", links)
@@ -85,10 +85,10 @@ def repository_of(models: Sequence[Path]) -> Path:
 
 
 def _existing(source: str, repositories: Sequence[Path]) -> Path | None:
-    """Find a model that is there already; None for one that must be prepared."""
+    """Find an existing model; None for one that must be prepared."""
     folder = Path(source).expanduser()
     if (folder / CONFIG_NAME).is_file():
-        return folder.resolve()  # its name also where it is given as "."
+        return folder.resolve()  # so that "." has a name
     if folder.is_dir() and any(folder.glob(f"*/{CONFIG_NAME}")):
         raise ModelRepositoryError(
             f"{source} is a model repository: name it with --model-repository, or name its models"
@@ -102,7 +102,7 @@ def _existing(source: str, repositories: Sequence[Path]) -> Path | None:
 
 
 def _check_origin(model: Path, hub_id: str) -> None:
-    """Refuse a model of the same name that was made of something else."""
+    """Refuse a model of the same name with another origin."""
     origin = PreparedModel.read(model).source.id if (model / MANIFEST_NAME).is_file() else None
     if origin != hub_id:
         raise ModelRepositoryError(
@@ -114,7 +114,7 @@ def _check_origin(model: Path, hub_id: str) -> None:
 def _check_as_asked(
     model: Path, options: PrepareOptions, given: Sequence[str], report: Callable[[str], None]
 ) -> None:
-    """Refuse a prepared model of another type or revision; say which options come too late."""
+    """Refuse a prepared model of another type or revision; report options that have no effect."""
     if not given or not (model / MANIFEST_NAME).is_file():
         return
     prepared = PreparedModel.read(model)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-PASSES_ON = True  # what stands after "--" are arguments of another program
+PASSES_ON = True  # arguments after "--" are those of another program
 _LOG = logging.getLogger(__name__)
 _STANDARD_ERROR = Path("-")
 _KEPT_LOGS = 5
@@ -146,7 +146,7 @@ def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the server ends, or install the backend; tritonserver's exit code is returned."""
+    """Serve until the server ends, or install the backend; return tritonserver's exit code."""
     if args.install_backend is not None:
         target = install_backend(args.install_backend, find_backend_files(), replace=args.force)
         print(f"installed the backend in {target}")
@@ -171,7 +171,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_start(args: argparse.Namespace) -> None:
-    """Check what a start needs before a model is prepared for hours."""
+    """Check the conditions of a start before a long preparation of a model."""
     find_server()
     find_backend_files()
     options = _options(args, [])
@@ -194,7 +194,7 @@ def _options(
 
 
 def _check(args: argparse.Namespace) -> int:
-    """Print what was found; give 1 if anything is wrong, else 0."""
+    """Print the findings; return 1 if anything is wrong, else 0."""
     options = _options(args, args.model_repository or [default_repository()])
     wrong = 0
     for finding in doctor.examine(options, args.models, args.timeout):
@@ -206,7 +206,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _check_server_arguments(arguments: list[str]) -> None:
-    # tritonserver has options only, and answers anything else with 400 lines of usage.
+    # tritonserver has only options; it answers anything else with 400 lines of usage.
     if arguments and not arguments[0].startswith("-"):
         raise ServerStartError(
             f"unexpected argument {arguments[0]!r} after '--'; models are named before it"
@@ -214,7 +214,7 @@ def _check_server_arguments(arguments: list[str]) -> None:
 
 
 def _repositories(args: argparse.Namespace) -> list[Path]:
-    """Return what the server is to load: whole repositories, or the models named of them."""
+    """Return the repositories for the server: whole ones, or one of the named models."""
     repositories = args.model_repository or [default_repository()]
     given = given_options(args)
     if args.models:
@@ -235,7 +235,7 @@ def _repositories(args: argparse.Namespace) -> list[Path]:
 def _is_empty(repository: Path) -> bool:
     """Return whether no folder in it has a config or a version folder, as models have."""
     if not repository.is_dir() or (repository / CONFIG_NAME).exists():
-        return False  # the configs' reader has a better message
+        return False  # the reader of configs has a better message
     entries = [
         entry for folder in repository.iterdir() if folder.is_dir() for entry in folder.iterdir()
     ]
@@ -256,7 +256,7 @@ def _check_model_configs(options: ServerOptions) -> None:
     complaints = model_configs.gpu_complaints(configs)
     if not complaints:
         return
-    # With one of these flags the server can do without the models complained of.
+    # With one of these flags, the server can run without the models in question.
     if options.has_argument("--model-control-mode") or options.has_argument("--exit-on-error"):
         for complaint in complaints:
             _LOG.warning(complaint)
@@ -291,7 +291,7 @@ def _exit_on_signal(_signal_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _new_log_file() -> Path:
-    """Make room for a log among those of the newest starts."""
+    """Return a new log file, and remove the oldest logs."""
     folder = user_cache() / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     old = sorted(folder.glob("tritonserver-*.log"), key=lambda file: file.stat().st_mtime)
@@ -315,5 +315,5 @@ def _open_log(path: Path | None) -> Iterator[TextIO]:
     try:
         yield log
     finally:
-        with contextlib.suppress(OSError):  # a full disk: what is left in the buffer is lost
+        with contextlib.suppress(OSError):  # a full disk: the buffered rest is lost
             log.close()

@@ -34,13 +34,13 @@ _OURS = {
 }
 
 
-# A client that falls silent for 40 s is given up, and its calls with it.
-# A client may ping as often as ours does, and as those that ping while they are idle.
+# A client that is silent for 40 s is disconnected, and its calls end.
+# Clients may ping as often as ours does, and while they are idle.
 _KEEPALIVE = {
     "--grpc-keepalive-time": 30_000,
     "--grpc-keepalive-timeout": 10_000,
     "--grpc-keepalive-permit-without-calls": 1,
-    "--grpc-http2-max-pings-without-data": 0,  # no limit: else it asks twice, and then no more
+    "--grpc-http2-max-pings-without-data": 0,  # no limit: else a client pings only twice
     "--grpc-http2-min-recv-ping-interval-without-data": 4_000,
 }
 _CLOSED_APIS = "shared-memory,logging,trace"
@@ -48,16 +48,16 @@ _RESTRICTING_FLAGS = ("--http-restricted-api", "--grpc-restricted-protocol")
 
 
 def check_server_arguments(options: ServerOptions) -> None:
-    """Refuse further arguments that would contradict the options."""
+    """Refuse further arguments that contradict the options."""
     for flag, reason in _OURS.items():
         if options.has_argument(flag):
             raise ServeError(f"{flag} cannot be passed on to tritonserver: {reason}")
 
 
 def exposure_warnings(options: ServerOptions) -> list[str]:
-    """Return what the arguments open to all who reach the ports, a sentence each.
+    """Return a sentence for each API that the arguments open to everyone who reaches the ports.
 
-    There is none for a server that only this machine can reach.
+    There are none for a server that only this machine can reach.
     """
     explicit = re.search(r"--model-control-mode[= ]explicit", " ".join(options.server_arguments))
     restricted = all(options.has_argument(flag) for flag in _RESTRICTING_FLAGS)
@@ -76,7 +76,7 @@ def server_command(
     ports: Ports,
     server_id: str,
 ) -> list[str]:
-    """Put the command line together."""
+    """Build the command line."""
     command = [str(installation.executable), f"--id={server_id}"]
     command += [f"--model-repository={path.absolute()}" for path in options.model_repositories]
     command.append(f"--backend-directory={folder.backends}")
@@ -93,17 +93,17 @@ def server_command(
 
 
 def server_environment(options: ServerOptions, folder: BackendFolder) -> dict[str, str]:
-    """Put the environment together."""
+    """Build the environment."""
     environment = dict(os.environ)
-    # Idle OpenMP threads that spin starve the ones that work.
+    # Spinning idle OpenMP threads slow down the working ones.
     environment.setdefault("OMP_WAIT_POLICY", "passive")
-    # Python backend models run in the virtual environment that stands first on PATH.
+    # Python backend models run in the virtual environment that is first on PATH.
     _prepend(environment, "PATH", Path(sys.executable).parent)
     if folder.libraries.is_dir():
         _prepend(environment, "LD_LIBRARY_PATH", folder.libraries)
     cublas = cublas_wheel_folder()
     if cublas is not None:
-        # Appended, so that a library of the user or the system is found first.
+        # Appended, so that libraries of the user or the system are found first.
         rest = environment.get("LD_LIBRARY_PATH")
         environment["LD_LIBRARY_PATH"] = f"{rest}{os.pathsep}{cublas}" if rest else str(cublas)
     environment.update(options.environment)
@@ -111,10 +111,10 @@ def server_environment(options: ServerOptions, folder: BackendFolder) -> dict[st
 
 
 def closed_apis(options: ServerOptions) -> list[str]:
-    """Close what clients translate without, where other machines can reach the ports.
+    """Return arguments that close unneeded APIs if other machines can reach the ports.
 
-    Each would let them do more than that: map shared memory of this machine, flood its log, trace.
-    Arguments that the user gives himself are left out.
+    They would allow clients to map shared memory of this machine, flood its log, or trace.
+    Arguments that the user sets are skipped.
     """
     if options.is_local:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ct2-serve --check: checks what serving needs, and translates a sentence."""
+"""ct2-serve --check: check what serving needs, and translate a sentence."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
     from ct2_triton.serve.options import ServerOptions
 
-_TEXT = "The ticket office opens at 5:45."  # which the demo's model knows
+_TEXT = "The ticket office opens at 5:45."  # known to the demo model
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """The result of one check.
 
     Attributes:
         what: What was checked.
-        text: A sentence.
-        is_wrong: Serving will fail, or fail for some models.
+        text: A sentence about the result.
+        is_wrong: Whether serving will fail, at least for some models.
     """
 
     what: str
@@ -51,8 +51,8 @@ class Finding:
 def examine(options: ServerOptions, models: Sequence[str], timeout_s: float) -> Iterator[Finding]:
     """Check the server, the engine, the machine and the models, and translate a sentence.
 
-    Without names all models of the repository are tried; where there is none at all, the demo's,
-    from a folder that is removed again. Findings come as soon as they are known.
+    Without names, all models of the repository are tried, or the demo model in a temporary folder
+    if there is none. Findings are yielded as soon as they are known.
     """
     for what, check in (
         ("server", _server),
@@ -76,7 +76,7 @@ def examine(options: ServerOptions, models: Sequence[str], timeout_s: float) -> 
 
 
 def _guarded(what: str, check: Callable[[], Iterator[str]]) -> Iterator[Finding]:
-    """Run a check; what it raises is what is wrong."""
+    """Run a check; its error becomes a finding."""
     try:
         for text in check():
             yield Finding(what, text)
@@ -121,7 +121,7 @@ def _ports(options: ServerOptions) -> Iterator[str]:
 
 
 def _chosen(options: ServerOptions, names: Sequence[str]) -> list[Path]:
-    """Find the models that would be served; nothing is prepared."""
+    """Find the models to serve; nothing is prepared."""
     found = {
         path.parent.name: path.parent.resolve()
         for repository in reversed(options.model_repositories)
@@ -160,7 +160,7 @@ def _describe(options: ServerOptions, folders: Sequence[Path]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _only(folders: Sequence[Path]) -> Iterator[Path]:
-    """Make a repository of these models alone."""
+    """Yield a repository of only these models."""
     with tempfile.TemporaryDirectory() as scratch:
         for folder in folders:
             (Path(scratch) / folder.name).symlink_to(folder)
@@ -170,7 +170,7 @@ def _only(folders: Sequence[Path]) -> Iterator[Path]:
 def _translations(
     options: ServerOptions, folders: Sequence[Path], timeout_s: float
 ) -> Iterator[str]:
-    """Start a server for this machine alone, on free ports, and ask every model."""
+    """Start a server for this machine only, on free ports, and translate with every model."""
     with _only(folders) as repository:
         server = TritonServer(
             replace(
@@ -206,10 +206,10 @@ def _translation(server: TritonServer, folder: Path) -> str:
 
 
 def verify_models(repositories: Sequence[Path]) -> list[str]:
-    """Check every prepared model of some repositories, and leave other models alone.
+    """Check every prepared model of some repositories, and ignore other models.
 
-    What differs without being damage, and each model that has files of its own but no manifest, is
-    returned in a sentence.
+    Returns a sentence for each difference that is not damage, and for each model with its own files
+    but without a manifest.
     """
     notes: list[str] = []
     damages: list[str] = []

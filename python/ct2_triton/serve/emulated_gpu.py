@@ -34,8 +34,8 @@ def lacks_gpu(environment: Mapping[str, str]) -> bool:
 def mapped(options: ServerOptions, owner: object) -> ServerOptions:
     """Return the options with repositories in which our models have KIND_CPU for KIND_GPU.
 
-    They are links to the user's and end with the owner. Where no GPU is emulated, nothing is
-    changed.
+    They are links to the user's, and are removed with the owner. Without an emulated GPU, nothing
+    is changed.
     """
     if not is_emulated(options.environment):
         return options

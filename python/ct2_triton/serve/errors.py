@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What finding, starting and running a tritonserver can raise."""
+"""Errors of finding, starting and running a tritonserver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ct2_triton.errors import Ct2TritonError
 
 
 class ServeError(Ct2TritonError):
-    """Base of what ``ct2_triton.serve`` raises."""
+    """Base of the errors of ``ct2_triton.serve``."""
 
 
 class PluginMissingError(ServeError):
@@ -27,8 +27,8 @@ class ModelRepositoryError(ServeError):
 
 
 class PortInUseError(ServeError):
-    """An address or port cannot be had: choose another one, or ask for free ports."""
+    """An address or port is not available: choose another one, or free ports."""
 
 
 class ServerStartError(ServeError):
-    """tritonserver did not become ready: the message has the lines of its log that matter."""
+    """tritonserver did not become ready: the message has the relevant lines of its log."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The few questions that a starting server is asked over HTTP, without a client library."""
+"""Queries of a starting server over HTTP, without a client library."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ModelState:
 
 @dataclass(frozen=True)
 class HttpProbe:
-    """Ask one server.
+    """Queries of one server.
 
     Attributes:
         host: Address to connect to.
@@ -42,7 +42,7 @@ class HttpProbe:
     port: int
 
     def answers(self) -> bool:
-        """Return whether anything listens at the port."""
+        """Return whether a process listens on the port."""
         try:
             with socket.create_connection((self.host, self.port), timeout=_TIMEOUT_S):
                 return True
@@ -50,21 +50,21 @@ class HttpProbe:
             return False
 
     def server_id(self) -> str | None:
-        """Ask for the name that the server was given with --id; None while nothing answers."""
+        """Return the server's name from --id; None while nothing answers."""
         answer = self._ask("GET", "/v2")
         return None if answer is None else str(answer.get("name"))
 
     def server_version(self) -> str:
-        """Ask for the version of tritonserver, such as 2.51.0; empty while nothing answers."""
+        """Return the version of tritonserver, such as 2.51.0; empty while nothing answers."""
         answer = self._ask("GET", "/v2")
         return "" if answer is None else str(answer.get("version"))
 
     def is_ready(self) -> bool:
-        """Return whether the server and, unless it was told otherwise, all its models are ready."""
+        """Return whether the server and, by default, all its models are ready."""
         return self._ask("GET", "/v2/health/ready") is not None
 
     def model_states(self) -> list[ModelState]:
-        """Ask for the index of the models, an entry per version; empty while nothing answers."""
+        """Return the index of models, an entry per version; empty while nothing answers."""
         entries = self._ask("POST", "/v2/repository/index")
         return [
             ModelState(*(str(entry.get(key, "")) for key in ("name", "version", "state", "reason")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a tritonserver and its libraries, and names the known crashes of its release."""
+"""Find a tritonserver and its libraries, and warn of known crashes of its release."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class ServerInstallation:
 
     Attributes:
         executable: The binary, links resolved.
-        backends: Folder of the backends that came with it; it may be absent.
-        python_stubs: Folder of Python backend stubs by Python version (the nvidia-pytriton wheel
-            keeps them apart); it may be absent.
-        caches: Folder of cache implementations; it may be absent.
+        backends: Folder of its backends; it may not exist.
+        python_stubs: Folder of Python backend stubs by Python version (separate in the
+            nvidia-pytriton wheel); it may not exist.
+        caches: Folder of cache implementations; it may not exist.
     """
 
     executable: Path
@@ -42,10 +42,10 @@ class ServerInstallation:
 
 
 def find_server(executable: Path | None = None) -> ServerInstallation:
-    """Find a tritonserver, or take the one that is named.
+    """Find a tritonserver, unless one is named.
 
-    Else the variable TRITONSERVER decides, then PATH, then /opt/tritonserver, then the wheel
-    nvidia-pytriton, which is not imported.
+    It is the one in the variable TRITONSERVER, on PATH, in /opt/tritonserver or in the wheel
+    nvidia-pytriton, in this order. The wheel is not imported.
     """
     named = executable or _named_by_variable()
     if named is not None:
@@ -89,13 +89,13 @@ def _installation(executable: Path) -> ServerInstallation:
 
 @dataclass(frozen=True)
 class ReleaseDefect:
-    """A way to end a server from outside.
+    """A defect by which a client can crash a server.
 
     Attributes:
-        port: Where it comes from: "http" or "grpc".
+        port: The affected port: "http" or "grpc".
         fixed_in: The first version of tritonserver without it.
-        release: The same as NVIDIA names its releases.
-        effect: What is said of it, with a place for the version.
+        release: NVIDIA's name of that release.
+        effect: Text of the warning, with a placeholder for the version.
     """
 
     port: str
@@ -124,7 +124,7 @@ DEFECTS = (
 
 
 def release_warnings(options: ServerOptions, version: str) -> list[str]:
-    """Return what requests from other machines do to this server, a sentence for each defect."""
+    """Return a sentence for each defect that other machines can trigger on this server."""
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     return [
         defect.effect.format(version=version or "of this version")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command that ends when the thread that started it ends. Linux only.
+"""Run a command that ends when the thread that started it ends. Linux only.
 
-Run as ``python -I -S launcher.py <parent pid> <command> ...``. A program of its own, because Python
-code between fork and exec is not safe in a process with threads.
+Run as ``python -I -S launcher.py <parent pid> <command> ...``. It is a separate program, because
+Python code between fork and exec is not safe in a process with threads.
 """
 
 from __future__ import annotations

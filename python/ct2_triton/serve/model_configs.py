@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the configs of a model repository for what Triton itself refuses or does badly.
+"""Check the configs of a model repository for settings that Triton refuses or handles badly.
 
-Three settings fail, or hurt, before our backend is asked. A text that is no config is left to
-Triton, which names the place; a setting that this release of the messages lacks is passed over.
+Three settings fail, or do harm, before our backend is called. An invalid config is left to Triton,
+which names the place; settings that the installed protobuf messages lack are ignored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ModelConfig:
     Attributes:
         name: The model's folder.
         path: Its config.pbtxt.
-        message: What it says: Triton's `ModelConfig`.
+        message: Its content: Triton's `ModelConfig`.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ModelConfig:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the model is one of our backend."""
+        """Whether the model uses our backend."""
         return "ctranslate2" in (self.message.backend, self.message.platform)
 
     @property
@@ -68,7 +68,7 @@ class ModelConfig:
 
     @property
     def queue_policy(self) -> str | None:
-        """A setting of the dynamic batcher's queue; None if no setting is made."""
+        """A setting of the dynamic batcher's queue; None if there is none."""
         batching = self.message.dynamic_batching
         parts = (batching, batching.default_queue_policy)
         names = [field.name for part in parts for field, _ in part.ListFields()]
@@ -81,7 +81,7 @@ def read_model_configs(repositories: Sequence[Path]) -> list[ModelConfig]:
 
 
 def gpu_complaints(configs: Sequence[ModelConfig]) -> list[str]:
-    """Return of each model that asks for a GPU what to change. For a machine without one."""
+    """Return a sentence for each model that needs a GPU, for a machine without one."""
     return [
         f"model '{config.name}' asks for a GPU and this machine has none: write KIND_CPU for "
         f"KIND_GPU in {config.path}, and a compute_type that a CPU has, such as int8 or float32, "
@@ -92,7 +92,7 @@ def gpu_complaints(configs: Sequence[ModelConfig]) -> list[str]:
 
 
 def warnings(configs: Sequence[ModelConfig]) -> list[str]:
-    """Return which settings of models of our backend Triton carries out badly, a sentence each."""
+    """Return a sentence for each setting of our models that Triton handles badly."""
     found = []
     for config in configs:
         if not config.is_ours:
@@ -127,18 +127,18 @@ def _configs_of(repository: Path) -> Iterator[ModelConfig]:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ModelRepositoryError(f"cannot read {path}: {error}") from error
-        # The folder of models that ct2-serve was told by name holds links.
+        # The repository of models that ct2-serve was given by name contains links.
         place = path.resolve() if path.parent.is_symlink() else path
         with suppress(VersionError):
             yield ModelConfig(path.parent.name, place, parse_config(text, path))
 
 
-# What CTranslate2 asks the loader for when it first multiplies on a GPU; its wheel has the rest.
+# The library that CTranslate2 loads for its first product on a GPU; its wheel has the others.
 CUBLAS = "libcublas.so.12"
 
 
 def count_gpus() -> int:
-    """Ask the CUDA driver for its devices (0 without one); CUDA_VISIBLE_DEVICES is honoured."""
+    """Return the CUDA driver's number of devices (0 without it), as CUDA_VISIBLE_DEVICES allows."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -150,7 +150,7 @@ def count_gpus() -> int:
 
 
 def cublas_wheel_folder() -> Path | None:
-    """Find cuBLAS 12 in a Python wheel, where the loader does not look by itself."""
+    """Find cuBLAS 12 in a Python wheel, which the loader does not search by itself."""
     spec = importlib.util.find_spec("nvidia")
     for location in (spec and spec.submodule_search_locations) or ():
         for library in sorted(Path(location).glob(f"*/lib/{CUBLAS}")):
@@ -159,7 +159,7 @@ def cublas_wheel_folder() -> Path | None:
 
 
 def has_cublas() -> bool:
-    """Return whether a server started here finds cuBLAS 12, through the loader or in a wheel."""
+    """Return whether a server on this machine finds cuBLAS 12, by the loader or in a wheel."""
     if cublas_wheel_folder() is not None:
         return True
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server is started with: its options, its addresses and ports, and which are free."""
+"""The options of a server, its addresses and ports, and free ports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What a server is started with.
+    """The options of a server.
 
     Attributes:
         model_repositories: Folders of models.
@@ -28,7 +28,8 @@ class ServerOptions:
         ports: The ports, or None for free ones.
         server_arguments: Further arguments of tritonserver.
         environment: Variables added to this process's for the server.
-        log: Where the server's log goes line by line; None to keep its newest lines in memory only.
+        log: Where the server's log is written line by line; None: only its newest lines are kept in
+            memory.
         plugin: Another build of our backend; None for the installed one.
         engine_directory: Folder with another CTranslate2 library; None for the installed wheel's.
         executable: The tritonserver; None to search.
@@ -88,12 +89,12 @@ class Ports(NamedTuple):
 
 
 def connect_address(host: str) -> str:
-    """Return the address at which this machine reaches a server that listens on a host."""
+    """Return the address to connect to for a server that listens on a host."""
     return _LISTEN_TO_CONNECT.get(host, host)
 
 
 def in_url(host: str) -> str:
-    """Return `connect_address` as a URL has it: an IPv6 address in brackets."""
+    """Return `connect_address` for a URL: an IPv6 address is in brackets."""
     address = connect_address(host)
     return f"[{address}]" if ":" in address else address
 
@@ -106,7 +107,7 @@ def find_free_ports(host: str) -> Ports:
 
 
 def check_free(hosts: Mapping[str, str], ports: Ports) -> None:
-    """Check that each port can be bound, and no two want the same."""
+    """Check that each port can be bound, and that they differ."""
     names: dict[tuple[str, int], str] = {}
     for name, port in ports._asdict().items():
         host = hosts[name]

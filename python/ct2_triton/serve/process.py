@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child process whose log is read, and which ends when this process ends."""
+"""A child process that is logged, and ends when this process ends."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class _Launched(NamedTuple):
 
 
 class LoggedProcess:
-    """A running child in a session of its own, with its output and errors as one log.
+    """A running child in its own session, with its output and errors as one log.
 
-    The parent-death signal is tied to the thread that forks. So the thread that starts the child
-    stays until the child ends, and reads its log meanwhile.
+    The parent-death signal belongs to the thread that forks. So the thread that starts the child
+    runs until the child ends, and reads its log.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class LoggedProcess:
         Args:
             command: Binary, as an absolute path, and arguments.
             environment: All its variables.
-            log: Where its log goes line by line; None to keep the newest lines only.
+            log: Where its log is written line by line; None: only the newest lines are kept.
 
         Raises:
             ServerStartError: If it cannot be started.
@@ -70,24 +70,24 @@ class LoggedProcess:
         return self._child.returncode
 
     def log_lines(self) -> list[str]:
-        """Return what it has written to its log before this call: at most the newest 5000 lines."""
+        """Return the log lines written before this call: at most the newest 5000."""
         return self._log.lines()
 
     def wait(self) -> int:
-        """Wait until it ends and give its exit code, negative for a signal."""
+        """Wait until it ends and return its exit code, negative for a signal."""
         while self._child.returncode is None:
             if _has_ended(self._child.pid):
                 self._reap()
         return self._child.returncode
 
     def send_signal(self, signal_number: int) -> None:
-        """Pass it a signal; nothing happens if it has ended."""
+        """Send it a signal; nothing happens if it has ended."""
         with self._lock:
             if not self._is_reaped:
                 os.kill(self._child.pid, signal_number)
 
     def stop(self, timeout_s: float) -> int:
-        """Ask it to end, after a time make it, and its own children with it; give its exit code."""
+        """Terminate it, after a time kill it, with its children; return its exit code."""
         self.send_signal(signal.SIGTERM)
         killer = threading.Timer(timeout_s, self.send_signal, (signal.SIGKILL,))
         killer.start()
@@ -99,14 +99,14 @@ class LoggedProcess:
         return exit_code
 
     def _reap(self) -> None:
-        """End the remaining processes of the ended child, then let the system forget the child.
+        """End the remaining processes of the ended child, then reap the child.
 
-        Until then its id is its own: later it may be that of a stranger.
+        Until then its ID is reserved; later another process may have it.
         """
         with self._lock:
             if self._is_reaped:
                 return
-            # What it started itself (stubs of Python models) outlives it if it was killed.
+            # Its children (stubs of Python models) survive it if it was killed.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._child.pid, signal.SIGKILL)
             self._is_reaped = True
@@ -127,7 +127,7 @@ class LoggedProcess:
                 stderr=subprocess.STDOUT,
                 bufsize=0,
                 env=environment,
-                start_new_session=True,  # so that a Ctrl-C reaches it once, through us
+                start_new_session=True,  # so that a Ctrl-C reaches it only through us
             )
         except OSError as error:
             outcome.put(error)

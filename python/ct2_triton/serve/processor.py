@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells whether CTranslate2's own int8 products are exact on this processor."""
+"""Find out whether CTranslate2's own int8 products are exact on this processor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def int8_calls_are_inexact(
 ) -> bool:
     """Return whether oneDNN multiplies int8 and adds the products in 16 bits.
 
-    CTranslate2 takes MKL instead on Intel, or where it is told to.
+    On Intel, or if configured, CTranslate2 uses MKL instead.
     """
     try:
         found = processor.read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One tritonserver with our backend: started, waited for, watched and stopped."""
+"""One tritonserver with our backend."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _POLL_INTERVAL_S = 0.05
-# A tritonserver may be built without metrics: then nothing ever listens there.
+# In a tritonserver built without metrics, nothing listens on that port.
 _METRICS_TIMEOUT_S = 5.0
 _FREE_PORT_ATTEMPTS = 3
 
@@ -44,7 +44,7 @@ class TritonServer:
     """
 
     def __init__(self, options: ServerOptions) -> None:
-        """Find the server and our backend, and assemble the backend folder. Start nothing.
+        """Find the server and our backend, and assemble the backend folder; start nothing.
 
         Args:
             options: What to start it with.
@@ -126,7 +126,7 @@ class TritonServer:
         return self._process is not None and self._process.exit_code is None
 
     def is_ready(self) -> bool:
-        """Return whether the server says that it and its models are ready.
+        """Return whether the server reports that it and its models are ready.
 
         Returns:
             False also when it does not run.
@@ -158,7 +158,7 @@ class TritonServer:
         return self._probe().model_states()
 
     def failure_text(self) -> str:
-        """Return how the ended server ended, with the lines of its log that matter.
+        """Return how the server ended, with the relevant lines of its log.
 
         Returns:
             One line, and one more per error in the log.
@@ -174,10 +174,10 @@ class TritonServer:
         """Start the server and wait until it answers and all models have been tried.
 
         Models that could not be loaded do not fail the start if ``--exit-on-error=false`` was
-        given; ``model_states`` tells them.
+        given; ``model_states`` reports them.
 
         Args:
-            timeout_s: Seconds to wait; large models take their time.
+            timeout_s: Seconds to wait; large models need more.
 
         Raises:
             PortInUseError: If a wanted port is taken.
@@ -201,23 +201,23 @@ class TritonServer:
             return
 
     def restart(self, timeout_s: float = 300.0) -> None:
-        """Start a server that has ended again, at the ports that it had.
+        """Restart a server that has ended, on the same ports.
 
         Args:
             timeout_s: Seconds to wait until all models have been tried.
 
         Raises:
-            PortInUseError: If another process took a port meanwhile.
+            PortInUseError: If another process has taken a port.
             ServerStartError: If the server ends, or does not answer in time.
         """
         self.options = replace(self.options, ports=self._ports)
         self.start(timeout_s)
 
     def stop(self, timeout_s: float = 60.0) -> int | None:
-        """Ask the server to end, then make it. Do nothing if it has ended.
+        """Terminate the server, after a time kill it. Do nothing if it has ended.
 
         Args:
-            timeout_s: Seconds it gets to finish what is in flight.
+            timeout_s: Seconds for requests in progress to finish.
 
         Returns:
             Its exit code; None if it was never started.
@@ -243,7 +243,7 @@ class TritonServer:
         while time.monotonic() < deadline:
             if not self.is_alive():
                 raise ServerStartError(self.failure_text())
-            # It answers only after all models have been tried. Its name proves that it is ours.
+            # It answers only after all models have been tried. Its name shows that it is ours.
             if probe.server_id() == self._id:
                 self._wait_for_metrics()
                 return
@@ -253,7 +253,7 @@ class TritonServer:
         )
 
     def _wait_for_metrics(self) -> None:
-        """Wait for the port that tritonserver opens last, unless it was told about metrics."""
+        """Wait for the metrics port, which opens last, unless metrics arguments are given."""
         if self.options.has_argument("--allow-metrics"):
             return
         probe = HttpProbe(connect_address(self.options.hosts["metrics"]), self._ports.metrics)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Picks from a tritonserver log the lines that say why it failed."""
+"""Select the lines of a tritonserver log that explain a failure."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _ERROR_LINE = re.compile(r"^[EF]\d{4} [\d:.]+ \d+ [\w.]+:\d+\] ?(?P<text>.*)$")
 _FINAL_LINE = re.compile(r"^error: (?P<text>.*)$")
 # .../bin/tritonserver: unrecognized option '--no-such', before 400 lines of usage
 _OPTION_LINE = re.compile(r"^\S*tritonserver: (?P<text>.*option.*)$")
-# What every server without a GPU says; it fails nothing.
+# Logged by every server without a GPU; harmless.
 _HARMLESS = ("CudaDriverHelper has not been initialized", "unable to create stream")
 _MAX_LINES = 20
 
 
 def lines_that_matter(log: Iterable[str]) -> list[str]:
-    """Pick the errors from a log, in plain text and without repetitions.
+    """Return the errors of a log, in plain text and without repetitions.
 
-    They are at most 20: the first errors, and the server's last word.
+    They are at most 20: the first errors, and the last line.
     """
     texts: list[str] = []
     for line in log:
@@ -69,10 +69,10 @@ _CHUNK_BYTES = 65536
 
 
 class LogReader:
-    """Keep the newest lines of a pipe, and pass all of them on."""
+    """Keep the newest lines of a pipe, and copy all of them to a sink."""
 
     def __init__(self, pipe: IO[bytes], sink: TextIO | None) -> None:
-        """Take the pipe over; nothing is read yet. Without a sink newest lines are kept."""
+        """Take over the pipe; nothing is read yet. Without a sink, it keeps the newest lines."""
         self._pipe = pipe
         self._sink = sink
         self._newest: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -90,7 +90,7 @@ class LogReader:
         while more:
             waiting.poll()
             with self._lock:
-                # `lines` may have been quicker; reading an empty pipe would wait with the lock.
+                # `lines` may have read it already; reading an empty pipe would block with the lock.
                 if waiting.poll(0):
                     more = self._read_chunk()
         with self._lock:
@@ -123,7 +123,7 @@ class LogReader:
             self._sink.writelines(lines)
             self._sink.flush()
         except (OSError, ValueError) as error:  # the disk is full, or the sink is closed
-            # A pipe that is not read would stop the server at its next lines.
+            # A pipe that is not read would block the server at its next lines.
             self._sink = None
             self._newest.append(f"ct2-serve: the log cannot be written any more: {error}\n")
 

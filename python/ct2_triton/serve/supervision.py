@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tritonserver that is started again when a signal ended it, as a crash does."""
+"""Restart a tritonserver after a crash."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from ct2_triton.serve.server import TritonServer
 
 _LOG = logging.getLogger(__name__)
-_SIGNAL_STATUS = 128  # a shell's status of a process that a signal ended, less the signal
+_SIGNAL_STATUS = 128  # a shell's exit status for a signal, minus the signal
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Supervisor:
-    """Serves until the server is stopped, and starts it again after a crash.
+    """Serves until the server is stopped, and restarts it after a crash.
 
-    A crash is an end by a signal that did not come through this process. Clients that retry
-    requests which are safe to repeat lose nothing: the server keeps its addresses.
+    A crash is an end by a signal that this process did not send. The server keeps its addresses, so
+    clients that retry lose nothing.
     """
 
     def __init__(self, server: TritonServer, *, start_timeout_s: float, most_restarts: int) -> None:
-        """Describe what to serve; start nothing. `most_restarts` are allowed within 60 seconds."""
+        """Keep the server; start nothing. `most_restarts` are allowed within 60 seconds."""
         self._server = server
         self._start_timeout_s = start_timeout_s
         self._restarts = RestartLimit(most_restarts)
@@ -38,8 +38,8 @@ class Supervisor:
     def run(self, on_ready: Callable[[], None]) -> int:
         """Serve until SIGTERM or SIGINT, which are passed on to a server that is ready.
 
-        Returned is the exit status of the server that was stopped. ServerStartError if the first
-        start fails, or the server ends without having been stopped and is not to be started again.
+        Returns the exit status of the stopped server. Raises ServerStartError if the first start
+        fails, or the server ends by itself and is not restarted.
         """
         try:
             self._server.start(self._start_timeout_s)
@@ -52,7 +52,7 @@ class Supervisor:
             self._server.stop()
 
     def _watch(self, on_ready: Callable[[], None]) -> int:
-        """Wait until the server ends; signals of this process go to it meanwhile."""
+        """Wait until the server ends; pass on signals of this process."""
         before = {number: signal.signal(number, self._forward) for number in _SIGNALS}
         try:
             on_ready()

@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_translation_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what is translated by which model of which server, and how."""
+    """Declare the model, the languages, the options and the server of a translation."""
     parser.add_argument("--model", required=True, help="name of the model on the server")
     parser.add_argument("--from", dest="source", metavar="LANGUAGE", help="language of the text")
     parser.add_argument(
@@ -118,7 +118,7 @@ def add_translation_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what is read and what is written."""
+    """Declare the input and output options."""
     parser.add_argument("files", nargs="*", type=Path, help="read these files (default: stdin)")
     parser.add_argument(
         "-i",
@@ -155,14 +155,14 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Translate all lines; 1 when the server refused a line or did not answer it in time."""
+    """Translate all lines; return 1 if a line was refused or not answered in time."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
         with nullcontext() if args.output is None else interrupts_say(GOES_ON):
             return asyncio.run(_translate(args))
-    except BrokenPipeError:  # the reader has had enough, as in "| head"
+    except BrokenPipeError:  # the reader has ended, as with "| head"
         return 1
 
 
@@ -177,7 +177,7 @@ def decoding_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _translate(args: argparse.Namespace) -> int:
-    """Stream lines through the client and print each when all its languages are there."""
+    """Translate the input, and print each line when all its languages are translated."""
     options = decoding_options(args)
     client = make_client(args, args.model)
     files = [*args.files, *args.input]
@@ -231,7 +231,7 @@ async def _translate(args: argparse.Namespace) -> int:
 def made_of(
     args: argparse.Namespace, versions: Sequence[str], targets: Sequence[str | None]
 ) -> dict[str, Any]:
-    """Return what decides the translations of any input."""
+    """Return the settings that translations depend on."""
     return {
         "model": args.model,
         "versions": list(versions),
@@ -245,11 +245,11 @@ def made_of(
 
 
 async def _prepare(client: TranslationClient, args: argparse.Namespace) -> None:
-    """Wait for the model where that is wanted; else find out what it takes where that counts."""
+    """Wait for the model if requested; else ask what it takes if that matters."""
     patience_s = max(args.retry_for or 0.0, 1.0)
     if args.stream and args.retry_for:
         async with make_client(args, stream_model(args.model)) as streams:
-            with suppress(UnexpectedResponseError):  # it is there: no other call is to use it
+            with suppress(UnexpectedResponseError):  # ready; only streams use it
                 await streams.wait_until_ready(patience_s)
     elif args.retry_for:
         await client.wait_until_ready(patience_s)
@@ -260,7 +260,7 @@ async def _prepare(client: TranslationClient, args: argparse.Namespace) -> None:
 async def _translate_file(
     stream: Callable[..., AsyncGenerator[StreamItem, None]], job: Job, settings: dict[str, Any]
 ) -> int:
-    """Translate what is not translated yet; return how many lines failed."""
+    """Translate the remaining lines; return the number of failed lines."""
     with held([job.output]):
         made_of = describe(job.source, settings)
         earlier = finished(job.output, made_of)
@@ -280,7 +280,7 @@ async def _translate_file(
             try:
                 await _print_all(stream, lines, printer)
             except RequestRejectedError:
-                if begun == 0:  # nothing is lost, and the next run has other settings
+                if begun == 0:  # nothing is lost, and the next run may have other settings
                     remove_partial(job.output, made_of)
                 raise
             output.finish(partial(_as_subtitles, job) if is_subtitles(job.output) else None)
@@ -295,12 +295,12 @@ def _check_subtitles(jobs: list[Job], *, as_json: bool) -> None:
 
 
 def _count(source: Path) -> int:
-    """Count what gets a line each."""
+    """Count the output lines of a source."""
     return len(read_subtitles(source)) if is_subtitles(source) else count_lines(source)
 
 
 def _as_subtitles(job: Job, lines: Path, output: Path) -> None:
-    """Give the translated lines the times of their subtitles."""
+    """Write the translated lines as subtitles with the times of the source."""
     texts = lines.read_text(encoding="utf-8").split("\n")[:-1]
     write_subtitles(job.source, texts, output, job.output.suffix)
 
@@ -310,7 +310,7 @@ async def _print_all(
     lines: Iterator[Line],
     printer: _Printer,
 ) -> int:
-    """Translate lines and print them; return how many failed."""
+    """Translate lines and print them; return the number of failed lines."""
     is_right = False  # whether the server takes what the lines have in common
     async with aclosing(stream(iterate_in_thread(lines))) as items:
         async for raw in items:
@@ -319,7 +319,7 @@ async def _print_all(
                 await check_word(_translate_word(stream), f"not translated from {item.sentence} on")
                 is_right = True
             elif not isinstance(item.outcome, ClientError):
-                is_right |= bool(item.sentence.text.strip())  # the server sees no empty line
+                is_right |= bool(item.sentence.text.strip())  # empty lines are not sent
             printer.add(item)
     printer.finish()
     return printer.failed
@@ -369,7 +369,7 @@ class _Printer:
             self._print(sorted(self._lines.pop(item.position), key=self._rank))
 
     def finish(self) -> None:
-        """End the line of progress."""
+        """End the progress line."""
         if self._shows_progress:
             print(file=sys.stderr)
 
@@ -402,11 +402,11 @@ class _Printer:
 
 
 def _write(text: str, end: str = "\n", *, failed: bool = False) -> None:
-    """Print a line; one that failed is told in the log."""
+    """Print a line; a failed one is logged."""
     try:
         print(text, end=end, flush=True)
     except OSError as error:
-        # Python tries again to write the remaining output when it ends.
+        # Python would try again at exit to write the remaining output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             raise

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translated files: written line by line, gone on with after an interruption, named at the end.
+"""Translated files: written line by line, continued after an interruption, renamed at the end.
 
-While a file is translated, its lines go to `NAME.partial`. `NAME.partial.json` says what it is made
-of, and `NAME.partial.failed` which lines failed. A line counts when its end is written, so a
-process may be killed at any moment.
+While a file is translated, its lines are written to `NAME.partial`. `NAME.partial.json` records its
+input and settings, and `NAME.partial.failed` the failed lines. A line is valid when its end is
+written, so the process may be killed at any time.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Job:
 
 
 def plan(sources: Sequence[Path], output: Path) -> list[Job]:
-    """Return which file is translated into which: one into a file, several into a folder.
+    """Return the output of each source: one source into a file, several into a folder.
 
-    No two may have one output.
+    Outputs must differ.
     """
     if not sources:
         raise ClientError("--output needs files to translate: name them with --input")
@@ -72,14 +72,14 @@ def plan(sources: Sequence[Path], output: Path) -> list[Job]:
 
 
 class PartialFile:
-    """The lines of an output that are there already; takes the next ones.
+    """An incomplete output, to which lines are added.
 
-    Where an earlier run has finished the output without some lines, it takes those alone: the
-    others are copied.
+    If an earlier run finished the output without some lines, only those are added, and the others
+    are copied.
     """
 
     def __init__(self, output: Path, descriptor: int, made_of: Mapping[str, Any]) -> None:
-        """Read the lines that are there; what follows the last whole one is cut off."""
+        """Read the existing lines, and truncate after the last whole one."""
         self._output = output
         self._descriptor = descriptor
         self._made_of = made_of
@@ -93,27 +93,27 @@ class PartialFile:
         self._good: Iterator[bytes] = iter(())
 
     def keep(self, good: Iterator[bytes], again: Sequence[int]) -> None:
-        """Take the lines, with their ends, of a finished output, but for some numbers from 1."""
+        """Copy the lines of a finished output, except those with the numbers `again`, from 1."""
         self._again = [number for number in again if number > self.done]
         self._good = islice(good, self.done, None)
 
     def wanted(self, lines: Iterator[Line]) -> Iterator[Line]:
-        """Return those lines of the input that are to be translated and written."""
+        """Yield the lines of the input to translate."""
         if self._again is None:
             return islice(lines, self.done, None)
         again = set(self._again)
         return (line for line in lines if line.number in again)
 
     def progress(self, total: int) -> Progress:
-        """Return the progress of translating an input of `total` lines."""
+        """Return the progress for an input of `total` lines."""
         return Progress(total, self.done) if self._again is None else Progress(len(self._again), 0)
 
     def write(self, line: str, *, failed: bool = False) -> None:
-        """Add a line, at once; one that failed is to be translated again by another run."""
+        """Write a line at once; another run translates a failed one again."""
         try:
             self._copy()
             next(self._good, None)
-            if failed:  # noted first: a line that is there is known to have failed
+            if failed:  # recorded first, so that no failed line is mistaken for a good one
                 self.failed.append(self.done + 1)
                 with _failed(self._output).open("a", encoding="ascii") as file:
                     file.write(f"{self.done + 1}\n")
@@ -122,7 +122,7 @@ class PartialFile:
             raise ClientError(f"cannot write {_partial(self._output)}: {error.strerror}") from error
 
     def finish(self, convert: Callable[[Path, Path], None] | None = None) -> None:
-        """Give the file its name; `convert` makes the output of the lines, from path to path."""
+        """Rename the file to the output; `convert` makes the output from it if given."""
         whole = _partial(self._output)
         try:
             self._copy()
@@ -135,7 +135,7 @@ class PartialFile:
         remove_partial(self._output, self._made_of)
 
     def _copy(self) -> None:
-        """Copy good lines up to the next that is translated again."""
+        """Copy good lines up to the next one to translate again."""
         if self._again is None:
             return
         again = next((number for number in self._again if number > self.done), None)
@@ -153,10 +153,10 @@ class PartialFile:
 def partial_file(
     job: Job, made_of: Mapping[str, Any], earlier: Record | None
 ) -> Iterator[PartialFile]:
-    """Open an output: new, where an earlier run was interrupted, or for the lines that failed.
+    """Open an output: a new one, an interrupted one, or the failed lines of a finished one.
 
-    An interrupted run must have had the same settings and text. `earlier` is the record of the
-    finished output that is made of the same, if there is one.
+    An interrupted run must have had the same settings and input. `earlier` is the record of a
+    finished output with the same settings and input, if there is one.
     """
     with contextlib.ExitStack() as files:
         try:
@@ -172,14 +172,14 @@ def partial_file(
 
 
 def remove_partial(output: Path, made_of: Mapping[str, Any]) -> None:
-    """Remove what a run leaves that ended early, unless it had other settings or another text."""
+    """Remove the files of an interrupted run, unless it had other settings or another input."""
     if not changes(_begun_of(output), made_of):
         for path in (_partial(output), _failed(output), _record(output)):
             path.unlink(missing_ok=True)
 
 
 def count_lines(path: Path) -> int:
-    """Count lines; the last one may have no end."""
+    """Count lines; the last one may lack an end."""
     lines, last = 0, b"\n"
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -190,11 +190,11 @@ def count_lines(path: Path) -> int:
 
 @dataclass
 class Progress:
-    """How far a run is, and when it will have ended at the speed so far.
+    """Progress of a run, and its remaining time at the current speed.
 
     Attributes:
-        total: Lines in all.
-        done: Lines that are translated.
+        total: Number of lines.
+        done: Number of translated lines.
     """
 
     total: int
@@ -208,11 +208,11 @@ class Progress:
         self._start_s = time.monotonic()
 
     def rate(self) -> float:
-        """Return the lines a second so far, of this run."""
+        """Return the lines per second of this run."""
         return (self.done - self._first) / max(time.monotonic() - self._start_s, 1e-9)
 
     def __str__(self) -> str:
-        """Say it in a line."""
+        """Return the progress in one line."""
         share = 100 * self.done // self.total if self.total else 100
         text = f"{share} %, {self.done} of {self.total} lines"
         if self.done == self._first:
@@ -223,7 +223,7 @@ class Progress:
 
 
 def _check_record(output: Path, made_of: Mapping[str, Any]) -> None:
-    """Write what the output is made of, or compare it with what an earlier run wrote."""
+    """Write the input and settings of the output, or compare them with an earlier run's."""
     path = _record(output)
     if not _partial(output).exists():
         _failed(output).unlink(missing_ok=True)
@@ -237,7 +237,7 @@ def _check_record(output: Path, made_of: Mapping[str, Any]) -> None:
 
 
 def _begun_of(output: Path) -> dict[str, Any]:
-    """Read what an output that was begun is made of."""
+    """Read the recorded input and settings of an incomplete output."""
     try:
         found: dict[str, Any] = json.loads(_record(output).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):

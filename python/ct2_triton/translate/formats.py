@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How translations are written: as lines, as objects of JSON, or while they grow (`--stream`)."""
+"""Output formats of translations: lines, JSON objects, or growing text (`--stream`)."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ _OWN = ("file", "line", "text", "translations", "input")
 
 
 def text_of(item: StreamItem) -> str:
-    """Return a translation as one line; an empty one where it failed."""
+    """Return a translation as one line; empty if it failed."""
     failed = isinstance(item.outcome, ClientError)
     return "" if failed else " ".join(item.translation.text.splitlines())
 
 
 def write_json(value: object) -> str:
-    """Write a line of JSON, without its end; what JSON does not know becomes text.
+    """Return a line of JSON without its end; unsupported values are converted to text.
 
-    Characters are escaped only if it holds half of a surrogate pair.
+    Characters are escaped only if there is half of a surrogate pair.
     """
     line = json.dumps(value, ensure_ascii=False, default=str)
     return line if is_unicode(line) else json.dumps(value, default=str)
 
 
 def as_json(items: list[StreamItem]) -> dict[str, Any]:
-    """Return all translations of a line, one for each language in order, as an object.
+    """Return all translations of a line, one per language in order, as a JSON object.
 
-    Fields of the input that are named like those of answers move into `input`.
+    Input fields with the names of output fields are moved into `input`.
     """
     first = items[0]
     answers = []
@@ -92,9 +92,9 @@ async def print_parts(
     lines: Iterator[Line],
     write: Callable[[str], None],
 ) -> int:
-    """Translate line after line and print each part when it comes; count lines that failed.
+    """Translate one line after another and print parts as they arrive; return the failures.
 
-    Those are printed as far as they came. What concerns more than one line is raised.
+    A failed line is printed up to its failure. An error that concerns more than one line is raised.
     """
     failed = 0
     is_right = False  # whether the server takes what the lines have in common
@@ -123,7 +123,7 @@ async def print_parts(
 
 
 def report_flags(line: object, verdict: Verdict) -> None:
-    """Name in the log what looks wrong with the translation of a line."""
+    """Log the flags of a line's verdict."""
     if verdict.flags:
         _LOG.warning("%s: flagged: %s", line, ", ".join(verdict.flags))
 
@@ -134,7 +134,7 @@ async def _translate_word(stream: Callable[[str], AsyncGenerator[TextPart, None]
 
 
 def check_choices(*, targets: int, as_json: bool, has_output: bool) -> None:
-    """Refuse what a line that grows cannot be."""
+    """Refuse options that growing lines do not support."""
     if targets > 1:
         raise ClientError(f"--stream prints one target language; --to names {targets}")
     if as_json or has_output:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ct2-translate translates: lines of text, lines of JSON, and subtitles."""
+"""The inputs of ct2-translate: lines of text, lines of JSON, and subtitles."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ct2_triton.client.stream import StreamItem
 
 _LOG = logging.getLogger(__name__)
-BROKEN = "\ufffd"  # stands for bytes that are not UTF-8
-_HEAD_LINES = 10  # in which other files than text have a zero byte
+BROKEN = "\ufffd"  # replaces bytes that are not UTF-8
+_HEAD_LINES = 10  # lines that are searched for zero bytes, which text does not have
 _JSON_SUFFIX = ".jsonl"
 _TEXT = "text"
 
@@ -34,10 +34,10 @@ class Line(Sentence):
     """A sentence of the input.
 
     Attributes:
-        number: Its place in its file, from 1.
+        number: Number of its line in the file, from 1.
         file: The file; None for standard input.
-        fields: What else a line of JSON says, or a subtitle's times. Answers in JSON repeat it.
-        problem: Why the line holds no sentence; then its text is empty.
+        fields: Other members of a line of JSON, or a subtitle's times. JSON output repeats them.
+        problem: Why the line has no sentence; then its text is empty.
     """
 
     number: int = 0
@@ -46,14 +46,14 @@ class Line(Sentence):
     problem: ClientError | None = None
 
     def __str__(self) -> str:
-        """Name the line as compilers do."""
+        """Return the position of the line, in the format of compilers."""
         return f"line {self.number}" if self.file is None else f"{self.file}:{self.number}"
 
 
 def read_inputs(files: Sequence[Path], *, as_json: bool) -> Iterator[Line]:
     """Read text, subtitles or JSON lines, by the names of the files, or standard input.
 
-    With `as_json` standard input is lines of JSON.
+    With `as_json`, standard input has lines of JSON.
     """
     if not files:
         lines = _lines_of(None, 0)
@@ -113,16 +113,16 @@ def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
                 is_whole = False  # one warning is enough
                 warn_of_encoding(line)
             yield line
-    except OSError as error:  # a folder, say
+    except OSError as error:  # such as a folder
         name = file or "standard input"
         raise ClientError(f"cannot read {name}: {error.strerror}") from error
 
 
 def from_json(line: Line) -> Line:
-    """Take the sentence out of a line of JSON: a string, or an object with a text.
+    """Read the sentence of a line of JSON: a string, or an object with a text.
 
-    A blank line is an empty sentence, as it is of text. A line that is neither has a `problem`: it
-    fails alone, with the members that it has.
+    A blank line is an empty sentence. Any other line has a `problem` and fails alone, with its
+    members.
     """
     if not line.text.strip():
         return line
@@ -144,7 +144,7 @@ def from_json(line: Line) -> Line:
 
 
 def _finite(number: str) -> float:
-    """Read a number; others could not be written as JSON again."""
+    """Read a finite number, because others cannot be written as JSON."""
     if not math.isfinite(value := float(number)):
         raise ValueError(f"{number} is not a finite number")
     return value
@@ -155,6 +155,6 @@ def _malformed(line: Line, fields: dict[str, Any], why: str) -> Line:
 
 
 def judged(item: StreamItem) -> StreamItem:
-    """Give the item of a line that holds no sentence the line's own error."""
+    """Return the item, with the line's own error if the line has no sentence."""
     problem = cast("Line", item.sentence).problem
     return item if problem is None else replace(item, outcome=problem)

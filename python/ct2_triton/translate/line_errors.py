@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which errors concern one line of a command's input, and which end the command."""
+"""Decide which errors concern one line of the input, and which end the command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.client.client import TranslationClient
 
-WORD = "a"  # which no server refuses for what it is
+WORD = "a"  # a text that no server refuses
 _PROBE_S = 5.0  # after which a server that is away says nothing of the request
 _OF_A_LINE = (
     RequestRejectedError,
@@ -34,7 +34,7 @@ _OF_A_LINE = (
 
 
 def concerns_one_line(error: ClientError, text: str) -> bool:
-    """Return whether an error concerns one line alone; anything else ends the command."""
+    """Return whether an error concerns only one line; any other ends the command."""
     is_no_text = isinstance(error, InvalidCallError) and not is_unicode(text)
     return is_no_text or isinstance(error, _OF_A_LINE)
 
@@ -45,20 +45,20 @@ async def check_request(
     targets: str | Sequence[str] | None,
     options: Mapping[str, Any],
 ) -> None:
-    """Ask for a word as a command will ask for its texts, before it begins.
+    """Translate a word with the request's settings before a command begins.
 
-    RequestRejectedError where the server refuses what they have in common: an unknown option, or a
-    language that it does not have. A server that is away says nothing of them.
+    Raises RequestRejectedError if the server refuses the settings, such as an unknown option or
+    language. An unreachable server is ignored.
     """
     word = client.translate(WORD, source=source, targets=targets, **options)
     await check_word(word, "nothing can be translated")
 
 
 async def check_word(translate_word: Coroutine[Any, Any, Any], what: str) -> None:
-    """Tell a line that is refused from a request that is: a short word is refused as well.
+    """After a refused line, check whether the server also refuses a short word.
 
-    `translate_word` translates `WORD` by the same request. RequestRejectedError, which begins with
-    `what`, where the request is wrong; so is every line.
+    `translate_word` translates `WORD` with the same settings. Raises RequestRejectedError, whose
+    text begins with `what`, if the settings are wrong, and thus every line.
     """
     try:
         with suppress(asyncio.TimeoutError):

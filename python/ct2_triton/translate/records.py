@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a finished output was made of: in `.NAME.ct2-translate.json` beside it.
+"""The record of a finished output, in `.NAME.ct2-translate.json` next to it.
 
-A second run of the same command keeps a complete output, translates the lines that failed, and
-translates everything again where something that the output depends on has changed.
+A second run of the same command keeps a complete output, translates failed lines again, and
+translates everything again if anything that the output depends on has changed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _COMMENTS = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?:#[^\n]*|\s)+
 
 @dataclass(frozen=True)
 class Record:
-    """How a finished output came to be.
+    """The record of a finished output.
 
     Attributes:
-        made_of: What it depends on: input, model, languages, options, terms.
+        made_of: What the output depends on: input, model, languages, options, terms.
         failed: Numbers of the lines that failed, from 1.
         checksum: SHA-256 of the output.
     """
@@ -48,16 +48,16 @@ class Record:
 
 
 def describe(source: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an output depends on, as JSON gives it back."""
+    """Return what an output depends on, as values of JSON."""
     content = {"bytes": source.stat().st_size, "sha256": sha256(source)}
     given: dict[str, Any] = json.loads(json.dumps({"input": content, **settings}))
     return given
 
 
 def model_checksum(model: str, repository: Path | None) -> str | None:
-    """Hash what is known here of a model: its manifests, which list its files, and its config.
+    """Return the checksum of a model: of its manifests, which list its files, and its config.
 
-    None where the model's folder is not at hand.
+    None if the model's folder is not available.
     """
     folder = Path(repository or default_repository())
     return _digest(
@@ -72,14 +72,14 @@ def model_checksum(model: str, repository: Path | None) -> str | None:
 
 
 def tokenizer_checksum(folder: Path | None) -> str | None:
-    """Hash the files of a tokenizer's folder."""
+    """Return the checksum of a tokenizer's folder."""
     if folder is None:
         return None
     return _digest(folder, (path for path in folder.rglob("*") if path.is_file()))
 
 
 def _digest(folder: Path, files: Iterable[Path]) -> str | None:
-    """Hash files and their names; of a config, what it says, without comments."""
+    """Return the checksum of files and their names; of configs without comments."""
     listed = [
         [path.relative_to(folder).as_posix(), _said(path) or sha256(path)]
         for path in sorted(set(files))
@@ -88,7 +88,7 @@ def _digest(folder: Path, files: Iterable[Path]) -> str | None:
 
 
 def _said(path: Path) -> str:
-    """Return what a config says; "" of another file."""
+    """Return the content of a config; "" for another file."""
     if path.name != CONFIG_NAME:
         return ""
     text = path.read_text(encoding="utf-8", errors="replace")
@@ -96,9 +96,9 @@ def _said(path: Path) -> str:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Name what two outputs are made of differently; "" for nothing.
+    """Return what differs in the dependencies of two outputs; "" for nothing.
 
-    A model whose folder is not at hand, as in another working directory, is taken for the same.
+    A model whose folder is not available, as in another working directory, counts as the same.
     """
     differ = {name for name in {*before, *now} if before.get(name) != now.get(name)}
     if None in (before.get(_MODEL_CHECKSUM), now.get(_MODEL_CHECKSUM)):
@@ -107,9 +107,9 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
-    """Return the record of an output that is made of the same; None: it must be made.
+    """Return the record of an output with the same dependencies; None if it must be made.
 
-    ClientError where it would be written over, and is not what ct2-translate wrote.
+    Raises ClientError if it would be overwritten although ct2-translate did not write it.
     """
     if not output.exists():
         return None
@@ -141,10 +141,9 @@ def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
 
 
 def deliver(whole: Path, output: Path, made_of: Mapping[str, Any], failed: Sequence[int]) -> None:
-    """Give a whole file the name of the output, and write its record.
+    """Rename a complete file to the output, and write its record.
 
-    The record is written before the output is named, so that a run that is killed in between
-    leaves an output whose record is found.
+    The record is written first, so that a run killed in between leaves a record for the output.
     """
     record = json.dumps(asdict(Record(made_of, failed, sha256(whole))), sort_keys=True)
     replace_file(_pending(output), record.encode())
@@ -155,7 +154,7 @@ def deliver(whole: Path, output: Path, made_of: Mapping[str, Any], failed: Seque
 
 @contextmanager
 def held(outputs: Sequence[Path]) -> Iterator[None]:
-    """Keep other runs from writing some outputs while the block runs; make their folders."""
+    """Lock outputs against other runs while the block runs; make their folders."""
     with ExitStack() as locks:
         for output in outputs:
             try:
@@ -178,8 +177,8 @@ class _Refusal:
 
 
 def _sync(path: Path) -> None:
-    """Have a file on the disk, so that its name does not come before its content."""
-    descriptor = os.open(path, os.O_RDWR)  # Windows syncs only what may be written
+    """Write a file to the disk, so that it is not renamed before its content is stored."""
+    descriptor = os.open(path, os.O_RDWR)  # Windows syncs only writable files
     try:
         os.fsync(descriptor)
     finally:
@@ -187,7 +186,7 @@ def _sync(path: Path) -> None:
 
 
 def _newest(output: Path) -> Record | None:
-    """Read the record of an output; take over what a killed run has not named yet."""
+    """Read the record of an output, and complete a renaming that a killed run has begun."""
     pending = _read(_pending(output))
     if pending is not None and pending.checksum == sha256(output):
         _pending(output).replace(_path(output))
