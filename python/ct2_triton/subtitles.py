@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUFFIXES = (".srt", ".vtt")
-_LINE_LETTERS = 42  # the width that broadcasters use
+_LINE_LETTERS = 42  # characters of a line, as broadcasters use
 _NO_MARKUP = {ord("{"): "(", ord("}"): ")"}  # players read {...} in SubRip as markup
 
 
@@ -31,12 +31,12 @@ class Cue:
 
 
 def is_subtitles(path: Path) -> bool:
-    """Tell subtitles from other text, by the name of the file."""
+    """Return whether a file has subtitles, by its name."""
     return path.suffix.lower() in SUFFIXES
 
 
 def read_subtitles(path: Path) -> list[tuple[str, dict[str, int]]]:
-    """Read .srt or .vtt in UTF-8: texts in one line, without markup, with their times."""
+    """Read .srt or .vtt in UTF-8; return one-line texts without markup, with their times."""
     plain = html.unescape if path.suffix.lower() == ".vtt" else str
     return [
         (" ".join(plain(event.plaintext).split()), {"start_ms": event.start, "end_ms": event.end})
@@ -45,7 +45,7 @@ def read_subtitles(path: Path) -> list[tuple[str, dict[str, int]]]:
 
 
 def write_subtitles(source: Path, texts: Sequence[str], output: Path, suffix: str) -> None:
-    """Write subtitles with the times of others: a text for each of those in `source`."""
+    """Write subtitles with the times of those in `source`: one text for each."""
     cues = (
         Cue(event.start, event.end, filled(split_words(" ".join(text.split())), _LINE_LETTERS))
         for event, text in zip(_load(source), texts, strict=True)
@@ -61,7 +61,7 @@ def write_cues(cues: Iterable[Cue], suffix: str) -> str:
 
 
 def width(text: str) -> int:
-    """Count the columns of a text: two for a wide character, none for a mark on another one."""
+    """Return the columns of a text: two per wide character, none per combining mark."""
     if text.isascii():
         return len(text)
     return sum(
@@ -73,7 +73,7 @@ def width(text: str) -> int:
 
 
 def filled(words: Sequence[str], columns: int) -> list[str]:
-    """Fill lines; a word that is wider than the columns has a line of its own."""
+    """Return filled lines; a word wider than the columns has its own line."""
     lines, used = [""], 0
     for word in words:
         if lines[-1] and used + width(word.rstrip()) > columns:

@@ -29,7 +29,7 @@ def read_config(model: Path) -> ModelConfig:
 
 
 def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
-    """Return which of the versions that are there config.pbtxt has a server load.
+    """Return the existing versions that config.pbtxt selects.
 
     Without a policy it is the newest.
     """
@@ -43,12 +43,12 @@ def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
 
 
 def versions_served(model: Path) -> tuple[int, ...]:
-    """Return which of its versions a server loads."""
+    """Return the versions of a model that a server loads."""
     return served_versions(model, versions_in(model))
 
 
 def keep_serving(model: Path) -> None:
-    """Name the versions that are served, so that a further folder of a version changes nothing."""
+    """Write the served versions to config.pbtxt, so that a new version folder is not served."""
     if not has_policy(model):
         serve_versions(model, versions_served(model))
 
@@ -59,9 +59,9 @@ def has_policy(model: Path) -> bool:
 
 
 def serve_versions(model: Path, versions: Sequence[int]) -> None:
-    """Have config.pbtxt name the versions to serve; its other lines stay, the change is atomic.
+    """Write the versions to serve to config.pbtxt atomically, without changing other lines.
 
-    A policy by another hand is left alone, with a VersionError.
+    Raises VersionError for a policy that these commands did not write.
     """
     from google.protobuf import text_format
     from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -114,13 +114,13 @@ def files_of(name: str) -> str:
 
 
 def followers(model: Path) -> list[Path]:
-    """Find the models of text that are on a model's files, version by version."""
+    """Find the text models that share a model's files, version by version."""
     beside = (model.with_name(model.name + suffix) for suffix in (TEXT_SUFFIX, STREAM_SUFFIX))
     return [folder for folder in beside if followed_by(folder) == model.name]
 
 
 def followed_by(folder: Path) -> str | None:
-    """Return the name of the model whose versions a model has; None where they are its own."""
+    """Return the name of the model that a model follows; None if it has its own versions."""
     if not (folder / CONFIG_NAME).is_file():
         return None
     path = read_config(folder).parameters["model_path"].string_value

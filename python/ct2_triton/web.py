@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the web servers of this package share: pages of their own, a port, an end by a signal."""
+"""Shared parts of the package's web servers: pages, ports, and the end by a signal."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def listen(
 def cannot_listen(
     host: str, port: int, error: OSError, options: str = "--host and --port"
 ) -> ClientError:
-    """Return which address cannot be had, why, and how to choose another."""
+    """Return an error that names the address, the reason, and how to choose another."""
     reason = error.strerror  # of a port it holds the address once more
     if error.errno is not None and not isinstance(error, socket.gaierror):
         reason = os.strerror(error.errno)
@@ -80,7 +80,7 @@ def cannot_listen(
 
 
 def server_log() -> logging.Logger:
-    """Return the log of aiohttp's server, without tracebacks for what strangers send."""
+    """Return the log of aiohttp's server, without tracebacks for invalid requests."""
     log = logging.getLogger(__name__)
     log.addFilter(_is_own_fault)
     return log

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many connections a web server has."""
+"""The limit on a web server's connections."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class BoundedRunner(web.AppRunner):
 
 
 class _Door(asyncio.Protocol):
-    """Lets a connection in, or says that there is no room, without waiting for a request.
+    """Accepts a connection, or answers 503 at once, without waiting for a request.
 
     The check is made with the connection: many are accepted before the first of them is made.
     """

@@ -37,7 +37,7 @@ _COUNT_AGAIN_S = 1.0
 
 
 class WebMetrics:
-    """What is counted of one web server."""
+    """The metrics of one web server."""
 
     def __init__(self, command: str) -> None:
         """Start at 0."""
@@ -102,7 +102,7 @@ class WebMetrics:
     async def served(
         self, args: argparse.Namespace, connections: Callable[[], int]
     ) -> AsyncIterator[None]:
-        """Give the metrics at a port of their own, if one is named, and count connections."""
+        """Serve the metrics on their own port, if one is given, and count connections."""
         if args.metrics_port is None:
             yield
             return

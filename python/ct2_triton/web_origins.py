@@ -34,11 +34,11 @@ class Hosts:
     """The names of a server: those that no site can take, and those that its operator gives it."""
 
     def __init__(self, names: Collection[str]) -> None:
-        """Remember the operator's names."""
+        """Keep the operator's names."""
         self._names = {socket.gethostname().lower(), *map(str.lower, names)}
 
     def has(self, host: str) -> bool:
-        """Return whether what a request has in `Host` is a name of the server."""
+        """Return whether the `Host` of a request is a name of the server."""
         found = host_and_port(f"http://{host}")
         if found is None:
             return False
@@ -54,7 +54,7 @@ class Readers:
         self._allowed = frozenset(allowed)
 
     def let_in(self, app: web.Application) -> None:
-        """Answer what browsers ask in advance, and mark an application's answers."""
+        """Answer preflight requests of browsers, and add headers to an application's responses."""
         app.middlewares.append(self._answer_in_advance)
         app.on_response_prepare.append(self._mark)
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts as sequences of words: the units that captions settle by and metrics count.
+"""Split texts into words, the units of committed captions and of metrics.
 
-Some of these functions find the rest of a translation whose start viewers have seen, and
-differently.
+Some of these functions find the rest of a translation whose start viewers have seen in other words.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _TOKEN = re.compile(rf"\s*{_ONE}")
 def split_words(text: str) -> list[str]:
     """Split a text into words, each with the space after it.
 
-    Joined, they give the text again, less white space in front.
+    Joined, they are the text without leading white space.
     """
     return _WORD.findall(text)
 
@@ -98,7 +97,7 @@ def words_covered(final: str, committed: str) -> int:
 
 
 def covered_start(final: str, committed: str) -> str:
-    """Return the start of a translation that what viewers have seen stands for."""
+    """Return the start of a translation that corresponds to what viewers have seen."""
     return join_words(split_words(final)[: words_covered(final, committed)])
 
 

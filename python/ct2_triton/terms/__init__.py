@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terms and HTML through a translation.
+"""Preserve terms and HTML in translations.
 
 from ct2_triton.terms import translate_html, translate_terms
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands are told of terms: `--keep`, `--glossary` and `--keep-patterns`."""
+"""The options `--keep`, `--glossary` and `--keep-patterns`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def add_term_arguments(parser: argparse.ArgumentParser, *, loss: str) -> None:
-    """Declare the terms of everything that a command translates.
+    """Declare the options for terms.
 
-    `loss` says what becomes of a text that loses a term.
+    `loss` describes what happens to a text that loses a term.
     """
     group = parser.add_argument_group(
         "terms",
@@ -61,7 +61,7 @@ def add_patterns_argument(parser: argparse._ActionsContainer) -> None:
 def read_terms(
     args: argparse.Namespace, client: TranslationClient, targets: Sequence[str] | None
 ) -> dict[str | None, Terms]:
-    """Read the terms of each target language, by its code; none where nothing is said of them.
+    """Return the terms of each target language by its code; empty without terms.
 
     Languages with the same glossaries share one object.
     """
@@ -85,9 +85,9 @@ def read_terms(
 
 
 def read_glossary(paths: Iterable[Path]) -> dict[str, str]:
-    """Read glossaries: a phrase, a tab and what it becomes on each line; alone, it is kept.
+    """Read glossaries: lines of a phrase, a tab and its translation, or of a phrase to keep.
 
-    Empty lines are left out.
+    Empty lines are skipped.
     """
     found: dict[str, str] = {}
     for path in paths:

@@ -28,12 +28,12 @@ PATTERNS = {
         "(?:\u200d[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?)*)"
     ),
 }
-"""What `Terms` finds on its own where that is wanted, by name."""
+"""The patterns that `Terms` can find, by name."""
 
 _TAG = re.compile(r"</?dnt>")
 _SHOWN = 40
-# What is no part of a longer word: scripts without spaces, Korean, which puts its particles right
-# after a name, and the selectors after emoji, which are marks to Unicode.
+# Characters that do not extend a word: scripts without spaces, Korean, which appends particles to
+# names, and the selectors after emoji, which Unicode classifies as marks.
 _ENDS_WORDS = re.compile(rf"[{UNSPACED}\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff\ufe00-\ufe0f]")
 _OF_WORDS = ("L", "M", "N")  # Unicode's letters, marks and numbers
 
@@ -66,7 +66,7 @@ class TermText:
     terms: tuple[Term, ...]
 
     def replaced(self, texts: Collection[str]) -> str:
-        """Return the text with other texts in the places of the terms."""
+        """Return the text with the terms replaced by other texts."""
         parts: list[str] = []
         at = 0
         for term, text in zip(self.terms, texts, strict=True):
@@ -75,17 +75,17 @@ class TermText:
         return "".join([*parts, self.text[at:]])
 
     def translated(self) -> str | None:
-        """Return the translation of a text that has no words but terms; None of another one."""
+        """Return the translation of a text with no words except terms; None for other texts."""
         if any(map(str.isalnum, self.replaced([""] * len(self.terms)))):
             return None
         return self.replaced([term.text for term in self.terms])
 
     def lost_in(self, translation: str) -> tuple[str, ...]:
-        """Tell which terms a translation has more or less often than this text."""
+        """Return the terms that a translation has more or less often than this text."""
         wanted = self.replaced([term.text for term in self.terms])
         lost: list[str] = []
         for text, places in Counter(term.text for term in self.terms).items():
-            # Terms that <dnt> cuts out of a word are no whole words.
+            # Terms that <dnt> marks inside a word are not whole words.
             count = occurrences if occurrences(text, wanted) >= places else _pieces
             if count(text, wanted) != count(text, translation):
                 lost.append(text)
@@ -122,7 +122,7 @@ class Terms:
             raise InvalidCallError(f"no pattern is named {min(unknown)!r}; there is {known}")
 
     def __bool__(self) -> bool:
-        """Return whether there is any."""
+        """Return whether there are any terms."""
         return bool(self.keep or self.glossary or self.patterns)
 
     def find(self, text: str) -> TermText:
@@ -148,7 +148,7 @@ class Terms:
         return TermText(plain, tuple(_without_overlaps(marked, found)))
 
     def _phrases_in(self, text: str) -> Iterator[Term]:
-        """Yield the places of all phrases; those of one phrase do not overlap."""
+        """Yield the occurrences of all phrases; those of one phrase do not overlap."""
         if self._automaton is None:
             return
         ends: dict[str, int] = {}
@@ -180,10 +180,10 @@ def _pieces(term: str, text: str) -> int:
 
 
 def places(phrase: str, text: str, *, in_any_case: bool = False) -> Iterator[int]:
-    """Find where a phrase begins that is no part of a longer word or number; no two overlap.
+    """Yield where a phrase begins as whole words; occurrences do not overlap.
 
     A word consists of letters, marks and numbers of any script. In scripts without spaces, and in
-    Korean, words have no such ends: there, a phrase is found everywhere.
+    Korean, word ends are unknown, so a phrase is found everywhere.
     """
     pattern = re.compile(re.escape(phrase), re.IGNORECASE) if in_any_case else None
 
@@ -221,7 +221,7 @@ def _is_of_word(letter: str) -> bool:
 
 
 def _read_tags(text: str) -> tuple[str, list[Term]]:
-    """Take the tags out."""
+    """Return the text without tags, and the marked terms."""
     terms: list[Term] = []
     plain = ""
     at = 0
@@ -247,7 +247,7 @@ def _read_tags(text: str) -> tuple[str, list[Term]]:
 
 
 def _without_overlaps(marked: list[Term], found: list[Term]) -> Iterator[Term]:
-    """Yield those of the tags, and the others that do not touch one of these."""
+    """Yield the terms of tags, and the others that do not overlap with them."""
     ends = [term.end for term in marked]
 
     def is_free(term: Term) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the words of an element of HTML are in a translation, by the attention of its tokens."""
+"""Find the words of an HTML element in a translation by its tokens' attention."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_IDS = 300  # of a sentence; more are decoded too often
 
 @dataclass(frozen=True)
 class Alignment:
-    """The words of a sentence and of its translation, and which stand for which.
+    """The words of a sentence and of its translation, and the links between them.
 
     Attributes:
         text: The translation.
@@ -58,7 +58,7 @@ class Alignment:
 
     @classmethod
     def of_ranges(cls, answer: Translation) -> Alignment:
-        """Read where the tokens of an answer come from, as models that take text say it."""
+        """Read the alignments of an answer of a text model."""
         sources, targets = _spans(answer.source_text), _spans(answer.text)
         at_source, at_target = _characters(answer.source_text), _characters(answer.text)
         links = {
@@ -70,7 +70,7 @@ class Alignment:
         return cls(answer.text, sources, targets, links)
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
-        """Find what a part of the source became; None where its words do not stand together."""
+        """Find the translation of a part of the source; None if its words are not contiguous."""
         inside = {
             number
             for number, (left, right) in enumerate(self.sources)
@@ -96,7 +96,7 @@ def _characters(text: str) -> list[int]:
 
 
 def _touched(spans: Sequence[tuple[int, int]], start: int, end: int) -> range:
-    """Return the numbers of the words that have a character between two places."""
+    """Return the indices of the words with a character between two positions."""
     return range(
         bisect_right(spans, start, key=lambda span: span[1]),
         bisect_left(spans, end, key=lambda span: span[0]),
@@ -104,7 +104,7 @@ def _touched(spans: Sequence[tuple[int, int]], start: int, end: int) -> range:
 
 
 def _words_of(ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int | None]:
-    """Return for each id the number of the word that it is of, from 0; None where it is of none."""
+    """Return the index of the word of each ID, from 0; None for an ID without a word."""
     some = ids[:_MOST_IDS]
     words = [len(_WORD.findall(decode(some[: i + 1]))) - 1 for i in range(len(some))]
     return [
@@ -114,9 +114,9 @@ def _words_of(ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> lis
 
 
 def place_aligned(sentence: Element, alignment: Alignment) -> str | None:
-    """Put the elements of a sentence around what their words became.
+    """Put the elements of a sentence around the translations of their words.
 
-    None where a place is not found, or not in its turn.
+    None if a place is not found, or out of order.
     """
     return _place(sentence, alignment, "", (0, len(alignment.text)))
 
@@ -124,7 +124,7 @@ def place_aligned(sentence: Element, alignment: Alignment) -> str | None:
 def _place(
     element: Element, alignment: Alignment, before: str, span: tuple[int, int]
 ) -> str | None:
-    """Write what an element holds, between two places of the translation."""
+    """Write the content of an element, between two positions of the translation."""
     parts: list[str] = []
     at = span[0]
     for child in element.children:
@@ -145,5 +145,5 @@ def _place(
 
 
 def _seen(text: str) -> str:
-    """Return the beginning of a sentence as the model sees it."""
+    """Return the start of a sentence as the model sees it."""
     return _SPACE.sub(" ", text).lstrip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cut HTML into texts, tags inside of sentences, and all the rest, which stays as it is."""
+"""Split HTML into texts, tags inside sentences, and the unchanged rest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Element:
-    """An element inside of a sentence: its tags as they stand, and what it holds."""
+    """An element inside a sentence: its tags and its content."""
 
     start: str = ""
     children: list[Node] = field(default_factory=list)
@@ -134,20 +134,20 @@ def escaped(text: str) -> str:
 
 
 class _Reader(HTMLParser):
-    """Takes each construct as it stands: from where it begins to where the next one does."""
+    """Takes each construct unchanged: from its start to that of the next."""
 
     def __init__(self, document: str) -> None:
         super().__init__()
         self._begun: list[tuple[int, Part]] = []
         self._lines = [0, *(i + 1 for i, letter in enumerate(document) if letter == "\n")]
         self._untranslated: list[str] = []  # the element that is not, and others of its name in it
-        # It is never closed: to look for the ends of what has none takes time squared.
+        # It is never closed, because the search for missing ends takes quadratic time.
         self.feed(document)
         if self.rawdata:
             is_text = self.cdata_elem is None and self.rawdata[0] != "<" and not self._untranslated
             rest = Part("text", html.unescape(self.rawdata)) if is_text else Part("raw")
             self._begun.append((len(document) - len(self.rawdata), rest))
-        begun = [(0, Part("raw")), *self._begun]  # what comes first may be nothing to the parser
+        begun = [(0, Part("raw")), *self._begun]  # the parser may not report the first characters
         ends = [*(start for start, _ in self._begun), len(document)]
         pieces = (
             replace(part, html=document[start:end])

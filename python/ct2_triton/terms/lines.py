@@ -37,7 +37,7 @@ async def stream_terms(
     max_in_flight: int,
     **options: Any,  # noqa: ANN401
 ) -> AsyncGenerator[StreamItem, None]:
-    """Translate lines so that their terms survive; a line that loses one is told in the log.
+    """Translate lines so that their terms survive; a line that loses one is logged.
 
     Args:
         client: Of the model.
@@ -45,7 +45,7 @@ async def stream_terms(
         sentences: The lines.
         source: Their language.
         targets: Languages wanted.
-        max_in_flight: Lines under way.
+        max_in_flight: Most lines in progress.
         **options: `on_error` of `TranslationClient.stream`, and decoding options.
 
     Yields:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ct2_triton.terms.finding import TermText
 
 KINDS = ("X{}", "ID{}", "#{}", "[{}]", "__{}__", "{{{}}}", "<{}>", "@{}", "${}", "({})")
-"""Kinds that are in use elsewhere, for measurements. `{}` is the number."""
+"""Kinds used by other programs, for measurements. `{}` is the number."""
 DEFAULT_KINDS = ("X{}", "[{}]")
-"""What is tried, in this order, of a model of which nothing is known."""
+"""The kinds to try, in this order, with an unknown model."""
 
 Kind: TypeAlias = str | tuple[str, ...]
 """A text with `{}` for a number, such as `X{}`; or names that are used as they are."""
@@ -59,7 +59,7 @@ def kinds_of(client: TranslationClient) -> Sequence[Kind]:
 
 
 def check_kind(kind: str | Sequence[str]) -> None:
-    """See that a kind of placeholders can be."""
+    """Check that a kind of placeholders is valid."""
     if isinstance(kind, str) and (kind.count("{}") != 1 or not kind.replace("{}", "").strip()):
         raise InvalidCallError(f"{kind!r} is not a kind of placeholder, such as 'X{{}}'")
 
@@ -83,10 +83,10 @@ def mark(found: TermText, kind: str | Sequence[str]) -> Marked | None:
 
 
 def restore(found: TermText, marked: Marked, translation: str) -> str | None:
-    """Put terms back in the places of their placeholders.
+    """Replace placeholders by their terms.
 
-    None where a placeholder is not there exactly once, or where the translation then has a term
-    more or less often than the text.
+    None if a placeholder does not occur exactly once, or the result has a term more or less often
+    than the text.
     """
     spans = marked.find(translation)
     places: list[tuple[int, int, str]] = []
@@ -139,7 +139,7 @@ def _names(names: Sequence[str]) -> Find:
 
 
 def _loose(text: str) -> str:
-    """Allow for the spaces that a model puts into a placeholder."""
+    """Allow spaces that a model inserts into a placeholder."""
     parts = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_+", text)
     return r"\s?".join(map(re.escape, parts))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translate a text so that its terms survive, or say which have not."""
+"""Translate a text so that its terms survive, and report lost ones."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _judged(found: TermText, plain: Translation, target: str | None) -> TermTran
 
 
 def _restored(found: TermText, marked: Marked, answer: Translation) -> Translation | None:
-    """Put the terms back into each hypothesis; give None where the best one lacks any."""
+    """Restore the terms in each hypothesis; return None if the best one lacks any."""
     texts = [restore(found, marked, one.text) for one in answer.hypotheses]
     if texts[0] is None:
         return None
