@@ -13,15 +13,15 @@
 
 namespace ct2triton {
 
-// What a GPU did for a loop: see LoopCounters.
+// Work of a GPU for a loop, see LoopCounters.
 struct GpuWork {
   uint64_t passes = 0;
   uint64_t passes_ahead = 0;
   uint64_t host_choices = 0;
 };
 
-// What a loop computes with: encoder, layers and attention of a decoder, and the choice of tokens.
-// Holds room for intermediate results, so it is one thread's.
+// Computes for one loop: encoder, layers and attention of a decoder, and the choice of tokens. Not
+// thread-safe, because it holds intermediate results.
 class LoopCompute {
  public:
   virtual ~LoopCompute() = default;
@@ -29,24 +29,23 @@ class LoopCompute {
   // See SourceEncoder.
   virtual SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows,
                                           LoopCaches* caches, SourceEncoder::Counts* counts) = 0;
-  // Of the steps since the last call.
+  // Work since the last call.
   virtual GpuWork TakeWork() noexcept { return {}; }
-  // No row is left: memory that rows of another kind may not need can go.
+  // Call when no row is left: frees memory that other kinds of rows may not need.
   virtual void Rest() noexcept {}
 
-  // For the keys and values of a row, of up to `slots` tokens in all its sequences.
+  // Cache for the keys and values of a row, for up to `slots` tokens in all its sequences.
   virtual std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) = 0;
 
   // Runs tokens of many rows through the decoder at once, each row at its own position, and chooses
-  // what follows the outputs that the rows ask for; rules: of each output, in order. Changes keys
-  // and values from the rows' positions on, and nothing else: a step that failed can be run again.
-  // Throws what the layers throw. A device may give a row what the next step of the same row finds,
-  // and run ahead: see Found::later.
+  // the next token of each requested output; rules: of each output, in order. Changes only keys and
+  // values from the rows' positions on, so a failed step can be run again. Throws what the layers
+  // throw. A device may run ahead and return a row's results one step later, see Found::later.
   virtual std::vector<Found> Step(const std::vector<StepSequence>& rows,
                                   const std::vector<OutputRules>& rules) = 0;
 
-  // For a trial: runs a step and gives the logits of each output, and then those of the first one
-  // among the candidates of each map.
+  // For a trial: runs a step and returns the logits of each output, and then those of the first
+  // output for the candidates of each map.
   virtual std::vector<std::vector<float>> Logits(const std::vector<StepSequence>& rows,
                                                  const std::vector<const VocabularyMap*>& maps) = 0;
 };

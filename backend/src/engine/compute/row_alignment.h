@@ -9,24 +9,24 @@
 
 namespace ct2triton {
 
-// The source position that has most attention of each token of a row, as its decoder chooses the
-// next one: by the mean of some heads; of equal positions, the first.
+// For each token of a row, the source position with most attention when the next token is chosen:
+// by the mean of some heads; of equal positions, the first.
 //
-// It is kept by slot of the row's cache, as keys and values are. So beams of one origin share it,
-// and what a step does again is written again.
+// It is stored by slot of the row's cache, like keys and values. So beams of one origin share it,
+// and a repeated step overwrites it.
 class RowAlignment {
  public:
-  // `first`, `count`: which of the encoded tokens are the row's own; at least one.
+  // `first`, `count`: the row's own tokens among the encoded ones; at least one.
   RowAlignment(AlignmentHeads heads, size_t first, size_t count, size_t slots);
 
   const AlignmentHeads& heads() const { return heads_; }
   size_t first() const { return first_; }
   size_t count() const { return count_; }
-  // The token in this slot has this attention, [all heads, encoded tokens].
+  // Stores the position for the token in this slot, from its attention [all heads, encoded tokens].
   void Note(size_t slot, const float* weights, size_t encoded_tokens) noexcept;
-  // A device has found it: the position among the row's own tokens.
+  // Stores a position found by a device: among the row's own tokens.
   void Put(size_t slot, int64_t position) noexcept { positions_[slot] = position; }
-  // In the source row; of a slot that was noted.
+  // Position in the source row; the slot must have been stored.
   int64_t PositionOf(size_t slot) const { return positions_[slot]; }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace ct2triton {
 
-// The keys and values of one row, in the form of the device that made it; it forgets them with this
-// object. A row that takes no part in a step keeps them.
+// The keys and values of one row, in the form of the device that made it, which frees them with
+// this object. They stay when the row is left out of a step.
 class RowCache {
  public:
   RowCache() = default;
@@ -19,25 +19,25 @@ class RowCache {
   RowCache& operator=(const RowCache&) = delete;
 };
 
-// What one row brings into a step: some next tokens, and what came before them.
+// One row's part in a step: its next tokens, and its state before them.
 struct StepSequence {
   const int32_t* tokens;  // to be run now, at least one
   size_t count;
-  size_t position;  // of the first of them: so many are in the cache already
+  size_t position;  // position of the first token = number of cached tokens
   RowCache* cache;
   const Encoding* encoding;  // of its source
-  size_t outputs;            // of the last tokens; 0: more forced ones follow, none is chosen yet
-  // Where in the cache each token of the row lies, those to be run now too; null: in order.
+  size_t outputs;            // number of last tokens with outputs; 0: more forced tokens follow
+  // Cache slot of each token of the row, including those to be run now; null: in order.
   const int32_t* slots = nullptr;
-  // The first tokens that CTranslate2 runs as a prompt, which it does in two ways of its own
-  // (src/layers/decoder.cc and attention.cc). Where the first embedding is zero, those of the whole
-  // prompt are. Where attention has a bias by distance, the prompt's distances are one less than
-  // its length greater.
+  // Number of first tokens that CTranslate2 runs as a prompt. It treats prompts differently in two
+  // ways (src/layers/decoder.cc and attention.cc): if the first embedding is zero, all of the
+  // prompt's are; and if attention has a bias by distance, the prompt's distances are greater by
+  // its length minus one.
   size_t prompt = 0;
-  RowAlignment* alignment = nullptr;  // gets the attention; null: not wanted
-  uint64_t row = 0;                   // its name, for devices that keep keys and values themselves
+  RowAlignment* alignment = nullptr;  // receives the attention; null: not needed
+  uint64_t row = 0;                   // its ID, for devices that store keys and values themselves
 
-  // Of the token that is to be run as number `i`.
+  // Slot of the i-th token to be run.
   size_t Slot(size_t i) const {
     return slots == nullptr ? position + i : static_cast<size_t>(slots[position + i]);
   }

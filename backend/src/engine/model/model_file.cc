@@ -234,7 +234,7 @@ void ModelFile::ReadVariable(Cursor* cursor) {
   variable.type = static_cast<ElementType>(type);
   variable.bytes = cursor->Number<uint32_t>();
   variable.offset = cursor->position();
-  // The shape's byte count; stops if it overflows.
+  // Byte count of the shape; UINT64_MAX if it overflows.
   uint64_t expected = ElementBytes(variable.type);
   for (const int64_t size : variable.shape) {
     if (__builtin_mul_overflow(expected, static_cast<uint64_t>(size), &expected)) {
@@ -351,7 +351,7 @@ double ModelFile::Attribute(const std::string& name, double otherwise) const {
   Read(*variable, 0, variable->bytes, value.data());
   const double number = NumberAt(variable->type, value.data());
   constexpr double kMost = 1 << 30;
-  if (!(number >= -kMost && number <= kMost)) {  // false for NaN too
+  if (!(number >= -kMost && number <= kMost)) {  // NaN fails both comparisons
     Unsupported("its variable " + name + " is " + std::to_string(number) +
                 ", where a number up to 2^30 is known");
   }

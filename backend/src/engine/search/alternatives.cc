@@ -107,7 +107,7 @@ std::vector<WideSearch::Hypothesis> Alternatives::Results() const {
   return results;
 }
 
-// Takes no memory.
+// Allocates no memory.
 void Alternatives::Accept() noexcept {
   ++length_;
   if (alternatives_.empty()) {
@@ -126,7 +126,7 @@ void Alternatives::Accept() noexcept {
   }
 }
 
-// What is forced lies first, and the slots of each search after those of the searches before it.
+// Slots of forced tokens come first, then those of each search in order.
 size_t Alternatives::FirstSlot(size_t alternative) const {
   return 1 + forced_.size() + alternative * SlotsFor(settings_.beams, 0, rest_limit());
 }

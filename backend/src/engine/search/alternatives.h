@@ -22,7 +22,7 @@ namespace ct2triton {
 //   rest, which is divided by the length of the rest.
 class Alternatives final : public WideSearch {
  public:
-  // `forced`: outputs that the row begins with, fewer than `limit`.
+  // `forced`: first outputs of the row, fewer than `limit`.
   Alternatives(const SearchRules& rules, const BeamSettings& settings, const Outputs& forced,
                size_t limit, const std::optional<Sampler>& sampler,
                const RowAlignment* alignment = nullptr);
@@ -42,10 +42,10 @@ class Alternatives final : public WideSearch {
   struct Alternative {
     int32_t first = 0;
     float score = 0;
-    std::unique_ptr<WideSearch> rest;       // null: it has ended
-    std::optional<Hypothesis> rest_result;  // of one that ends, or has ended
+    std::unique_ptr<WideSearch> rest;       // null: the search has ended
+    std::optional<Hypothesis> rest_result;  // result of a search that ends or has ended
   };
-  // A beam of one of the searches; before they have begun, their first tokens.
+  // A beam of one of the searches, or its first token before the search has begun.
   struct Strand {
     size_t alternative;
     size_t beam;
@@ -61,10 +61,10 @@ class Alternatives final : public WideSearch {
   const std::shared_ptr<const SearchRules> rest_rules_;
   const BeamSettings settings_;
   const Outputs forced_;
-  const Outputs nothing_;  // before the first token, as its rules see it
+  const Outputs nothing_;  // the empty sequence before the first token, for its rules
   const size_t limit_;
   const std::optional<Sampler> sampler_;
-  const RowAlignment* alignment_;  // of the row, where it asks for one
+  const RowAlignment* alignment_;  // of the row; null: not requested
   std::vector<Alternative> next_;  // after the first choice
   std::vector<Alternative> alternatives_;
   std::vector<Strand> strands_;

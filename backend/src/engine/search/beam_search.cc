@@ -31,8 +31,7 @@ BeamSearch::BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSetti
       limit_(limit),
       beams_{{forced, {}, 0}} {}
 
-// Before the first choice CTranslate2 has as many beams as later: while tokens are forced, all but
-// one are pushed back.
+// CTranslate2 has all beams from the start; while tokens are forced, all but one are pushed back.
 void BeamSearch::AddRules(std::vector<OutputRules>* all) const {
   const size_t first = all->size();
   bool of_best = !sampler_;
@@ -63,7 +62,7 @@ void BeamSearch::Choose(const Found* found) { GoOn(found->candidates); }
 void BeamSearch::GoOn(std::vector<Candidate> candidates) {
   if (IsFirstChoice()) {
     for (size_t k = 0; k < candidates.size(); ++k) {
-      candidates[k].beam = 0;  // the others are its copies
+      candidates[k].beam = 0;  // the other beams are copies of it
       if (k > 0 && forced_ > 0 && rules_->IsEnd(candidates[k].output)) {
         candidates[k] = {kPushedBack, 0, 0};
       }
@@ -84,11 +83,12 @@ void BeamSearch::GoOn(std::vector<Candidate> candidates) {
   next_ = std::move(next);
 }
 
-// Notes what ends at this step, and whether the search does. Returns the candidates to go on with.
+// Records the hypotheses that end at this step, and whether the search ends. Returns the candidates
+// to continue.
 std::vector<size_t> BeamSearch::Finish(const std::vector<Candidate>& candidates, Next* next) const {
   const bool at_limit = length() + 1 >= limit_;
   std::vector<size_t> active;
-  size_t reserve = settings_.beams;  // the next candidate that may step in
+  size_t reserve = settings_.beams;  // the next candidate that may replace one
   next->top_ended = top_ended_;
   for (size_t k = 0; k < settings_.beams; ++k) {
     size_t goes_on = k;
@@ -107,7 +107,7 @@ std::vector<size_t> BeamSearch::Finish(const std::vector<Candidate>& candidates,
   return active;
 }
 
-// The attention of its last tokens is known now: their slots may be taken for others later.
+// Reads the alignment now, because its last tokens' slots may be reused later.
 BeamSearch::Hypothesis BeamSearch::Ended(const Candidate& candidate) const {
   const int32_t* slots = IsFirstChoice() ? nullptr : beams_[candidate.beam].slots.data();
   return {WithOutput(candidate), candidate.score, PositionsOf(aligned_, slots, length() + 1)};
@@ -122,8 +122,8 @@ Outputs BeamSearch::WithOutput(const Candidate& candidate) const {
   return outputs;
 }
 
-// The slots of the past, and a free one for the new token: the lowest, so that memory that was
-// never used stays so.
+// Assigns the past tokens' slots, and the lowest free slot for the new token, so that untouched
+// memory stays untouched.
 void BeamSearch::GiveSlots(const std::vector<Candidate>& chosen, std::vector<Beam>* beams) const {
   const size_t past = IsFirstChoice() ? 1 + forced_ : beams_.front().slots.size();
   std::vector<char> taken(SlotsFor(settings_.beams, forced_, limit_), 0);

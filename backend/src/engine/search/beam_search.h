@@ -16,17 +16,17 @@
 
 namespace ct2triton {
 
-// How wide a beam search is and when it ends.
+// Width and end conditions of a beam search.
 struct BeamSettings {
   size_t beams = 1;
   size_t hypotheses = 1;     // wanted
   size_t most_finished = 1;  // hypotheses at which the search ends
-  bool ends_early = false;   // it ends instead when its top beam has ended, with enough hypotheses
+  bool ends_early = false;   // end when the top beam has ended and there are enough hypotheses
 
   static BeamSettings Of(const SearchOptions& search);
 };
 
-// The bias of its beams; not both.
+// The bias of its beams: at most one is set.
 struct BeamBias {
   std::optional<PrefixBias> prefix = {};
   std::shared_ptr<const DraftBias> draft = nullptr;
@@ -48,11 +48,11 @@ struct BeamBias {
 //   ours: each beam has its own (draft_bias.h).
 // - With sampling the candidates are drawn, and the order is that of the draws.
 //
-// A slot that no beam has any more is taken for a new token.
+// A slot that no beam uses any more is reused for a new token.
 class BeamSearch final : public WideSearch {
  public:
-  // `forced`: outputs that the row begins with, fewer than `limit`. `aligned`: where the row asks
-  // for an alignment.
+  // `forced`: first outputs of the row, fewer than `limit`. `aligned`: set if the row requests an
+  // alignment.
   BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
              const Outputs& forced, size_t limit,
              const std::optional<Sampler>& sampler = std::nullopt, BeamBias bias = {},
@@ -68,7 +68,7 @@ class BeamSearch final : public WideSearch {
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;
 
-  // Of a row whose forced tokens reach its limit: it ends without having run.
+  // Results of a row whose forced tokens reach its limit, so that it ends without a decode step.
   static std::vector<Hypothesis> ResultsOfForced(const SearchRules& rules,
                                                  const BeamSettings& settings,
                                                  const Outputs& forced);

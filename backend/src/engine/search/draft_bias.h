@@ -12,17 +12,17 @@ namespace ct2triton {
 
 // A bias of a search towards a draft (`draft_bias` b): while the tokens of a sequence after the
 // forced ones equal the draft's, the draft's next token gets the probability (1 - b) p + b, and all
-// others (1 - b) p. After the draft's end, and after the first token that differs, nothing changes.
+// others (1 - b) p. The bias stops where the draft ends or where the output first differs from it.
 // Scores are of these probabilities.
 //
-// It acts after all rules: a forbidden token gets no bias, so the sequence differs there.
+// It is applied after all rules: a forbidden token gets no bias, so the sequence differs there.
 class DraftBias {
  public:
-  // draft: -1 for a token that cannot be chosen. forced: outputs that stand before it.
+  // draft: -1 for a token that cannot be chosen. forced: number of outputs before it.
   DraftBias(Outputs draft, size_t forced, float bias)
       : draft_(std::move(draft)), forced_(forced), bias_(bias) {}
 
-  // The draft's output after these, forced ones among them; none where there is no bias.
+  // The draft's output after `before`, which includes forced outputs; none: no bias.
   std::optional<int32_t> Next(const Outputs& before, const SearchRules& rules) const;
   float bias() const { return bias_; }
 

@@ -5,7 +5,7 @@
 
 namespace ct2triton {
 
-// Up to one that ends the row, which is chosen anyway, or cannot be chosen.
+// Stops before a token that ends the row, which is chosen anyway, or that cannot be chosen.
 const Outputs& DraftedSearch::Try(size_t most) {
   tried_.clear();
   ahead_.clear();

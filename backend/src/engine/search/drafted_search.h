@@ -9,27 +9,27 @@
 
 namespace ct2triton {
 
-// A greedy search that may choose several tokens at one step: the next one, and what follows each
-// token of a draft. They hold up to the first that is not the draft's, so that the answer is the
-// one without a draft. Choose changes nothing that shows; Accept makes it true.
+// A greedy search that may choose several tokens at one step: the next one, and the one after each
+// token of a draft. Choices count up to the first that differs from the draft, so the answer is the
+// same as without a draft. Choose changes no visible state; Accept applies the choices.
 class DraftedSearch {
  public:
-  // Of a draft, so many tokens are tried at one step: those after a mistake are wasted.
+  // Draft tokens checked per step; those after a wrong one are wasted.
   static constexpr size_t kDraftTokensPerStep = 16;
 
   DraftedSearch(GreedySearch search, Draft draft)
       : search_(std::move(search)), draft_(std::move(draft)) {}
 
-  // Decides what is tried at this step, at most `most` tokens. Returns the outputs.
+  // Returns the draft outputs to check at this step, at most `most`.
   const Outputs& Try(size_t most);
   size_t tried() const { return tried_.size(); }
-  // Adds the rules of each choice of this step: one more than tokens are tried.
+  // Adds the rules of each choice of this step: one more than the checked tokens.
   void AddRules(std::vector<OutputRules>* rules) const;
-  // found: what was found by these.
+  // found: the results for these rules.
   void Choose(const Found* found);
-  // The tokens of this step, in order; never none.
+  // The tokens of this step, in order; at least one.
   const std::vector<Choice>& chosen() const { return chosen_; }
-  // Whether the row ends with this step, and the score that it has then.
+  // Whether the row ends with this step, and its final score.
   bool Ends() const { return ends_; }
   float Score() const { return score_; }
   void Accept() noexcept;
@@ -40,7 +40,7 @@ class DraftedSearch {
   GreedySearch search_;
   Draft draft_;
   Outputs tried_;
-  std::vector<GreedySearch> ahead_;  // the search after one of these, after two, ...
+  std::vector<GreedySearch> ahead_;  // the search after one chosen token, after two, ...
   std::vector<Choice> chosen_;
   bool ends_ = false;
   float score_ = 0;

@@ -10,25 +10,25 @@ namespace ct2triton {
 
 class Weights;
 
-// Whether the ids that a search generated end with their end token.
+// Whether generated IDs still have their end token.
 enum class EndToken { kThere, kTakenOff };
 
-// Makes a hypothesis of the ids that a search generated, the target prefix included: takes the end
-// token off the end, unless asked for, and says why the search ended.
+// Makes a hypothesis of the IDs that a search generated, including the target prefix: removes the
+// end token unless it is requested, and sets the finish reason.
 Hypothesis FinishHypothesis(const CheckedRow& row, Ids ids, EndToken end = EndToken::kThere);
 
-// Says of a finished hypothesis where its ids come from, if the row asks for it. `positions`: in
-// the source, of every generated id, at least as many as there are left.
+// Adds alignments to a finished hypothesis, if the row requests them. `positions`: source position
+// of every generated ID; at least as many as the hypothesis has IDs.
 void AddAlignments(const CheckedRow& row, const Ids& positions, Hypothesis* hypothesis);
 
 // Whether an id of an answer is the unknown token.
 bool IsUnknown(int64_t id, const Weights& weights);
 
-// What CTranslate2 puts in the place of an unknown token that comes from this position: the source
-// token, as far as the target vocabulary knows it.
+// CTranslate2's replacement for an unknown token aligned to this position: the source token, if it
+// is in the target vocabulary.
 int64_t IdOfSource(const CheckedRow& row, int64_t position, const Weights& weights);
 
-// The answer to a row with nothing to translate: its prefix echoed, as CTranslate2 does.
+// The answer to a row with nothing to translate: its prefix, as in CTranslate2.
 RowResult EchoPrefix(const CheckedRow& row);
 
 }  // namespace ct2triton

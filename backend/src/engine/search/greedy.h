@@ -20,16 +20,15 @@ namespace ct2triton {
 // - With scores the choice is by log-probability, else by logits; the first maximum wins.
 class GreedySearch {
  public:
-  // `forced`: at most `limit` outputs of the projection, which the row begins with.
-  // `sampler`: draws; without, the best token is taken. `bias`: towards a draft, of a search that
-  // does not draw.
+  // `forced`: first outputs of the row, at most `limit`. `sampler`: draws tokens; none: takes the
+  // best. `bias`: towards a draft, for a search that does not draw.
   GreedySearch(std::shared_ptr<const SearchRules> rules, const Outputs& forced, size_t limit,
                const std::optional<Sampler>& sampler = std::nullopt,
                std::shared_ptr<const DraftBias> bias = nullptr);
 
-  // Of the next token; good until the search goes on.
+  // Rules of the next token; valid until the search advances.
   OutputRules Rules() const;
-  // Whether the row ends with this choice, and the score that it has then.
+  // Whether the row ends with this choice, and its final score.
   bool EndsWith(const Choice& choice) const;
   float ScoreWith(const Choice& choice) const;
   // Makes the choice the row's next token.
@@ -48,7 +47,7 @@ class GreedySearch {
   std::optional<Sampler> sampler_;
   std::shared_ptr<const DraftBias> bias_;
   size_t limit_;
-  Outputs outputs_;  // forced and chosen; has room for all that may come
+  Outputs outputs_;  // forced and chosen; has its final capacity
   float score_ = 0;  // sum of the log-probabilities
 };
 

@@ -13,23 +13,23 @@
 namespace ct2triton {
 
 // A bias of beams towards a prefix that is not forced (`prefix_bias_beta`), as CTranslate2's
-// BiasedDecoder (src/decoding.cc): while a beam has not diverged from the prefix, beta of the
-// probability of its next token is given to the one of the prefix.
+// BiasedDecoder (src/decoding.cc): while a beam has not diverged from the prefix, a share beta of
+// its next token's probability goes to the prefix's token.
 //
-// Whether a beam has diverged is noted by its rank, as CTranslate2 does it: a beam that takes over
-// a rank takes over its flag, too, and a candidate that steps in for one that ended takes over the
-// flag of that one. So a few beams are biased that should not be, or the other way round.
+// Whether a beam has diverged is noted by its rank, as in CTranslate2: a beam that takes over a
+// rank also takes over its flag, and a candidate that replaces an ended one takes over that one's
+// flag. So a few beams are biased that should not be, and a few are not that should be.
 class PrefixBias {
  public:
   using Diverged = std::vector<char>;  // of each rank
 
   PrefixBias(Outputs prefix, float beta) : prefix_(std::move(prefix)), beta_(beta) {}
 
-  // The output that gets the bias in a beam that has not diverged; -1: one that cannot be chosen;
-  // none: after the end of the prefix. step: of the token, from 0.
+  // The output that gets the bias in a beam that has not diverged; -1: a token that cannot be
+  // chosen; none: the prefix has ended. step: index of the token.
   std::optional<int32_t> Next(size_t step) const;
   float beta() const { return beta_; }
-  // The flags after a step that found these candidates, best first.
+  // The flags after a step with these candidates, best first.
   Diverged After(size_t step, const Diverged& before,
                  const std::vector<Candidate>& candidates) const;
 

@@ -12,7 +12,7 @@ uint64_t MixedKey(uint64_t key, uint64_t value);
 class RandomStream {
  public:
   explicit RandomStream(uint64_t key) : state_(key) {}
-  // Evenly from above 0 to 1.
+  // Uniform in (0, 1].
   double Next();
 
  private:

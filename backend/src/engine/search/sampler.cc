@@ -28,7 +28,7 @@ uint64_t KeyOf(const CheckedRow& row) {
   return key;
 }
 
-// Makes probabilities of scores, but for a common factor.
+// Converts scores to probabilities, up to a common factor.
 void Exponentiate(std::vector<float>* scores) {
   const float most = *std::max_element(scores->begin(), scores->end());
   for (float& score : *scores) score = std::exp(score - most);
@@ -116,7 +116,7 @@ void Sampler::KeepMostProbable(std::vector<float>* scores) const {
   std::vector<float> probabilities = *scores;
   Exponentiate(&probabilities);
   const double total = std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
-  std::vector<size_t> places(scores->size());  // a heap of those that may be kept yet
+  std::vector<size_t> places(scores->size());  // a heap of those that may still be kept
   std::iota(places.begin(), places.end(), 0);
   const auto less_probable = [&](size_t a, size_t b) {
     return probabilities[a] < probabilities[b];

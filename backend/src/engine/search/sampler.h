@@ -15,12 +15,12 @@ namespace ct2triton {
 // from (src/sampling.cc): of the best `sampling_topk`, their scores divided by the temperature, the
 // most probable ones whose probabilities add up to `sampling_topp`.
 //
-// What is drawn depends on the key and the step alone. So a step may be repeated, and a row with a
-// seed has the same answer whatever runs beside it.
+// Draws depend only on the key and the step. So a step may be repeated, and a row with a seed has
+// the same answer in every batch.
 class Sampler {
  public:
-  // Null: nothing is drawn for this row. With `sampling_seed`, the seed and the row's ids are the
-  // key, so that rows of one seed draw independently; without, the key is new for each sampler.
+  // None: the row draws no tokens. With `sampling_seed`, the seed and the row's ids are the key, so
+  // that rows of one seed draw independently; without, the key is new for each sampler.
   static std::optional<Sampler> Of(const CheckedRow& row);
 
   size_t topk() const { return topk_; }
@@ -28,15 +28,15 @@ class Sampler {
   float temperature() const { return temperature_; }
   uint64_t key() const { return key_; }
 
-  // That of another sequence of the same row.
+  // The sampler of another sequence of the same row.
   Sampler OfSequence(size_t index) const;
 
   // scores: [outputs], logits or log-probabilities.
   size_t One(const float* scores, size_t outputs, size_t step) const;
   // `count` different ones, in the order drawn, with their scores as they were before the
-  // temperature. As CTranslate2 draws them: it adds noise to all scores and takes the best. The
-  // noise is exponential (src/ops/gumbel_max_cpu.cc), not Gumbel's, so that probable ones are drawn
-  // more often than they would be one by one.
+  // temperature. As in CTranslate2, which adds noise to all scores and takes the best. The noise is
+  // exponential (src/ops/gumbel_max_cpu.cc), not Gumbel's, so probable ones are drawn more often
+  // than in separate draws.
   std::vector<Candidate> Several(const std::vector<BeamScores>& beams, size_t outputs, size_t count,
                                  size_t step) const;
 

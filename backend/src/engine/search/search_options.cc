@@ -51,7 +51,7 @@ std::string CandidatesText(const VocabularyMap* map) {
          " (use_vmap is on)";
 }
 
-// CTranslate2 picks so many candidates per row, unchecked.
+// CTranslate2 picks this many candidates per row, unchecked.
 void RequireCandidates(const std::string& parameter, int64_t value, int64_t per_value,
                        const VocabularyMap* map, const Weights& weights) {
   const auto candidates =
@@ -62,8 +62,8 @@ void RequireCandidates(const std::string& parameter, int64_t value, int64_t per_
                         std::to_string(candidates / per_value));
 }
 
-// CTranslate2 drops the tokens that are no candidates: a suppressed sequence would shrink to a
-// shorter one, and suppress more than was asked for. With fixed candidates it cannot be generated.
+// CTranslate2 drops tokens that are not candidates, so a suppressed sequence would become shorter
+// and suppress more than requested. With fixed candidates such a sequence cannot be generated.
 bool IsNeeded(const Ids& sequence, const VocabularyMap* map) {
   if (map == nullptr || sequence.size() == 1) return true;
   if (!map->fixed()) {
@@ -78,8 +78,8 @@ bool IsNeeded(const Ids& sequence, const VocabularyMap* map) {
 }
 
 // On a GPU, CTranslate2 keeps the best `sampling_topk` candidates in 48 KiB of shared memory, at 8
-// bytes each: its kernel for 6,144 does not start, and the call fails with a sentence about
-// something else. Its nucleus sampling sorts 8,192 classes, and refuses more at each call.
+// bytes each: its kernel for 6,144 does not start, and the call fails with an unrelated message.
+// Its nucleus sampling sorts 8,192 classes, and refuses more at each call.
 void RequireFewClasses(const DecodingOptions& options, const Weights& weights) {
   constexpr int64_t kMostBest = 4096;
   constexpr int64_t kMostSorted = 8192;
@@ -111,7 +111,7 @@ SearchOptions::SearchOptions(const DecodingOptions& options, const Weights& weig
     known_ends_.push_back(
         static_cast<int64_t>(vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id)))));
   }
-  // A row could not end at a token that is no candidate.
+  // A row could not end at a token that is not a candidate.
   if (!options.use_vmap || (map != nullptr && !map->HasAll(ends_))) map = nullptr;
   map_ = map;
   options_.use_vmap = map != nullptr;
@@ -132,7 +132,7 @@ SearchOptions::SearchOptions(const DecodingOptions& options, const Weights& weig
 DecodingOptions SearchOptions::CallOptions() const {
   const DecodingOptions defaults;
   DecodingOptions call = options_;
-  // Each row brings its own: its limit, and a source that was cut before.
+  // Rows have their own limits, and sources were cut before.
   call.max_decoding_length = defaults.max_decoding_length;
   call.max_decoding_length_multiple = defaults.max_decoding_length_multiple;
   call.max_input_length = defaults.max_input_length;
@@ -142,21 +142,22 @@ DecodingOptions SearchOptions::CallOptions() const {
   for (const Ids& sequence : suppressed_) {
     call.suppress_sequences.emplace_back(sequence.begin(), sequence.end());
   }
-  if (!options_.replace_unknowns) call.return_end_token = defaults.return_end_token;  // taken off
+  if (!options_.replace_unknowns) call.return_end_token = defaults.return_end_token;  // removed
   if (!options_.return_alternatives) {
     call.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
   }
   call.quality = defaults.quality;
   call.on_doubt = defaults.on_doubt;
-  call.sampling_seed = defaults.sampling_seed;  // a call takes none
-  call.draft_bias = defaults.draft_bias;        // nor that
+  call.sampling_seed = defaults.sampling_seed;  // calls have no seed
+  call.draft_bias = defaults.draft_bias;        // nor a draft bias
   if (!Draws()) {
     call.sampling_topk = 1;
     call.sampling_topp = defaults.sampling_topp;
     call.sampling_temperature = defaults.sampling_temperature;
   }
   if (!BeamSearches()) call.patience = defaults.patience;
-  if (ReportsRows()) call.length_penalty = defaults.length_penalty;  // only of its score: ours
+  // It only affects the score, which we compute.
+  if (ReportsRows()) call.length_penalty = defaults.length_penalty;
   return call;
 }
 

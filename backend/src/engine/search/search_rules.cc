@@ -25,7 +25,7 @@ SearchRules::SearchRules(const SearchOptions& search, const Weights& weights) : 
   if (options.disable_unk) disabled_.push_back(OutputOf(weights.files().unk_token, weights, *this));
   for (const Ids& ids : search.suppressed()) {
     Outputs sequence;
-    for (const int64_t id : ids) {  // by name, as CTranslate2 finds it
+    for (const int64_t id : ids) {  // by name, as in CTranslate2
       const std::string& token = vocabulary.to_token(static_cast<size_t>(id));
       const int32_t output = OutputOf(token, weights, *this);
       if (output >= 0) sequence.push_back(output);
@@ -91,7 +91,7 @@ std::vector<int64_t> SearchRules::Disabled(const Outputs& before) const {
   return disabled;
 }
 
-// What followed the last n - 1 tokens before must not follow them again.
+// A token that followed the last n - 1 tokens before must not follow them again.
 void SearchRules::AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>* disabled) const {
   const size_t size = no_repeat_ngram_size_;
   if (before.size() < size) return;

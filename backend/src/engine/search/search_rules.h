@@ -13,12 +13,11 @@
 
 namespace ct2triton {
 
-// A search's options as the choice of a token needs them. They follow CTranslate2's
-// (src/decoding_utils.cc), so that an answer is the one that CTranslate2 gives for the row alone:
-// - Penalty, n-grams and suppressed sequences see forced tokens, the end token among them too, but
-//   not the token that starts the decoder.
-// - The penalty acts once per distinct token.
-// - The order is: minimum length, penalty, n-grams, single tokens, sequences.
+// The rules for choosing a token, made from a search's options. They follow CTranslate2
+// (src/decoding_utils.cc), so that an answer equals CTranslate2's for the row alone: - Penalty,
+// n-grams and suppressed sequences see forced tokens, the end token among them too, but not the
+// token that starts the decoder. - The penalty acts once per distinct token. - The order is:
+// minimum length, penalty, n-grams, single tokens, sequences.
 class SearchRules {
  public:
   SearchRules(const SearchOptions& search, const Weights& weights);

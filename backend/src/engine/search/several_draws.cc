@@ -70,7 +70,7 @@ std::vector<WideSearch::Hypothesis> SeveralDraws::Results() const {
   return BestFirst(std::move(all), *rules_, wanted);
 }
 
-// The next tokens of all lie side by side, so that low slots are used first.
+// The next tokens of all draws get adjacent slots, so that low slots are used first.
 void SeveralDraws::Accept() noexcept {
   has_chosen_ = true;
   ++length_;

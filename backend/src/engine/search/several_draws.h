@@ -13,11 +13,11 @@
 
 namespace ct2triton {
 
-// Several hypotheses at a beam size of 1: each is a search of its own, which draws and ends for
-// itself. What is forced is computed once. The one with the best score comes first.
+// Several hypotheses at a beam size of 1: each is a search of its own, which draws and ends
+// separately. Forced tokens are computed once. The best score comes first.
 class SeveralDraws final : public WideSearch {
  public:
-  // `forced`: outputs that the row begins with, fewer than `limit`. `rules` must be scored.
+  // `forced`: first outputs of the row, fewer than `limit`. `rules` must be scored.
   SeveralDraws(const std::shared_ptr<const SearchRules>& rules, size_t hypotheses,
                const Outputs& forced, size_t limit, const std::optional<Sampler>& sampler,
                const AlignedSlots& aligned = {});
@@ -36,7 +36,7 @@ class SeveralDraws final : public WideSearch {
   struct Draw {
     GreedySearch search;
     Choice choice;               // at this step, or the last one
-    std::vector<int32_t> slots;  // has room for all that may come
+    std::vector<int32_t> slots;  // has its final capacity
     bool ended = false;
   };
 
@@ -44,7 +44,7 @@ class SeveralDraws final : public WideSearch {
   const std::optional<Sampler> sampler_;
   AlignedSlots aligned_;
   std::vector<Draw> draws_;
-  std::vector<size_t> running_;  // of the draws
+  std::vector<size_t> running_;  // indices of running draws
   const size_t forced_;
   size_t length_;
   bool has_chosen_ = false;

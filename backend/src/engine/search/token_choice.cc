@@ -39,7 +39,7 @@ void Penalize(const Outputs& before, float penalty, float* logits) {
   }
 }
 
-// Makes of logits what is chosen from.
+// Turns logits into the values that the choice is made from.
 void ApplyRules(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels) {
   if (rules.penalty != 1) Penalize(*rules.before, rules.penalty, logits);
   for (const int64_t output : rules.forbidden) {

@@ -13,19 +13,19 @@
 
 namespace ct2triton {
 
-// Tokens as outputs of the projection: by vocabulary id, or by place among the candidates of a
+// Tokens as outputs of the projection: a vocabulary ID, or an index among the candidates of a
 // vocabulary map.
 using Outputs = std::vector<int32_t>;
 
-// A draw by this sampler, as the token of this step.
+// A draw by `sampler` for the token of a step.
 struct Draw {
   Sampler sampler;
   size_t step;
   size_t sequences = 0;  // above 0: one draw for each instead, by Sampler::OfSequence
 };
 
-// How the token that follows an output of a step is chosen, by plain values: what a device needs to
-// know. The order is: penalty, forbidden outputs, log-softmax, draw or best, bias.
+// How the token that follows an output of a step is chosen, in plain values that a device can use.
+// The order is: penalty, forbidden outputs, log-softmax, draw or best, bias.
 struct OutputRules {
   const VocabularyMap* map = nullptr;  // its candidates are the outputs; null: the vocabulary
   std::vector<int64_t> forbidden;      // ascending, distinct
@@ -59,30 +59,30 @@ struct Choice {
   float log_probability = 0;  // 0 unless scores are asked for
 };
 
-// What a step gives an output.
+// Result of a step for one output.
 struct Found {
   Choice choice;
-  // Of its row, for the first of several sequences: best first, or in the order drawn; or one draw
-  // for each sequence.
+  // Candidates of its row, in the first of several sequences: best first, or in the order drawn; or
+  // one draw for each sequence.
   std::vector<Candidate> candidates = {};
   bool written = false;  // its logits were written in memory
-  bool later = false;    // the step still runs: the same row asked for again gets it
+  bool later = false;    // the step still runs: the row gets its result at the next step
 };
 
-// The score of a sequence that must not be chosen, as CTranslate2 has it.
+// CTranslate2's score of a sequence that must not be chosen.
 constexpr float kPushedBack = -1e10F;
 
-// For devices. By the rules of one output, from its logits, [outputs], which it changes.
+// For devices: applies the rules of one output to its logits, [outputs], which it changes.
 Found ChooseFrom(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels);
 
-// What a device has of an output: its logits, or the best outputs.
+// A device's data of an output: its logits, or the best outputs.
 struct OfferedOutput {
   float* logits = nullptr;
   BestOutputs best = {};
 };
 
-// The candidates of several sequences, by the rules of each. None: the best outputs leave them
-// open.
+// The candidates of several sequences, by the rules of each. None: the best outputs do not
+// determine them.
 std::optional<std::vector<Candidate>> ChooseJointly(const OutputRules* rules,
                                                     const OfferedOutput* offered, size_t outputs,
                                                     const Kernels& kernels);

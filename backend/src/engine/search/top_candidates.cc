@@ -10,7 +10,7 @@ namespace {
 
 bool IsBetter(const Candidate& a, const Candidate& b) { return a.score > b.score; }
 
-// Those that were best so far, best first.
+// The best candidates so far, best first.
 class Best {
  public:
   explicit Best(size_t count) : count_(count) { candidates_.reserve(count + 1); }
@@ -51,7 +51,7 @@ void Scan(const BeamScores& beam, size_t index, size_t outputs, Best* best) {
   }
 }
 
-// As ops::TopK does it.
+// In the order of ops::TopK.
 std::vector<Candidate> InOrderOfTopK(const std::vector<BeamScores>& beams, size_t outputs,
                                      size_t count) {
   std::vector<float> scores;
@@ -81,16 +81,16 @@ bool Apart(const Candidate& better, const Candidate& worse) {
   constexpr float kRounding = 1e-6F;
   constexpr float kLogTotal = 8;
   const float near = kRounding * std::max(kLogTotal, std::fabs(better.score));
-  return better.score - worse.score > near;  // and not the other way round: for what is no number
+  return better.score - worse.score > near;  // false for NaN
 }
 
 }  // namespace
 
 std::vector<Candidate> TopCandidates(const std::vector<BeamScores>& beams, size_t outputs,
                                      size_t count) {
-  constexpr size_t kMany = 256;  // to insert one by one
+  constexpr size_t kMany = 256;  // too many to insert one by one
   if (count > kMany) return InOrderOfTopK(beams, outputs, count);
-  Best best(count + 1);  // one more, to see whether it is as good as the last
+  Best best(count + 1);  // one more, to detect a tie with the last
   for (size_t i = 0; i < beams.size(); ++i) Scan(beams[i], i, outputs, &best);
   std::vector<Candidate> candidates = best.Take();
   const auto equal = [](const Candidate& a, const Candidate& b) { return a.score == b.score; };

@@ -10,7 +10,7 @@
 namespace ct2triton {
 namespace {
 
-// Scores that are no numbers would break the sort.
+// NaN scores would break the sort.
 float Sortable(float score) {
   return std::isnan(score) ? std::numeric_limits<float>::lowest() : score;
 }

@@ -8,20 +8,21 @@
 namespace ct2triton {
 namespace {
 
-constexpr size_t kMostBest = 64;  // outputs of a row: they are inserted one by one
+constexpr size_t kMostBest = 64;  // outputs of a row; more are too slow to insert one by one
 
 bool WantsLogits(const OutputRules& rules) {
   return rules.ChangesLogits() || rules.Best() > kMostBest ||
          (rules.candidates > 0 && !rules.of_best);
 }
 
-// Where the room for logits was larger than all of so many products wanted, it shrinks.
+// The logits buffer shrinks if it was larger than each of the last kProducts products needed.
 constexpr size_t kProducts = 32;
 constexpr size_t kKeptFloats = size_t{1} << 18;  // that a loop may keep while rows run
 
 }  // namespace
 
-// 64 rows that write 256,000 logits take 66 MB, and the next ones may write none.
+// Shrinks the buffer at times: 64 rows with 256,000 logits take 66 MB, and later rows may write
+// none.
 float* Chooser::LogitsRoom(size_t count) {
   largest_ = std::max(largest_, count);
   if (++products_ == kProducts) {
@@ -44,7 +45,7 @@ void Chooser::Count() noexcept {
   counted_ = bytes;
 }
 
-// With room in logits_ and top_ for what is to be written.
+// Also makes room in logits_ and top_ for the results.
 std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<OutputRules>& given) {
   size_t writing = 0;
   size_t best = 0;
@@ -86,7 +87,7 @@ std::vector<Found> Chooser::Choose(const std::vector<OutputRules>& rules, const 
     ChooseByMap(rules, hidden, asked, &chosen);
   }
   std::vector<Found> found(rules.size());
-  std::vector<OfferedOutput> offered;  // to the searches that join outputs
+  std::vector<OfferedOutput> offered;  // for searches with several sequences
   for (size_t row = 0; row < rules.size(); ++row) {
     float* const logits = asked[row].logits;
     if (rules[row].candidates > 0) {
@@ -124,7 +125,7 @@ void Chooser::Join(const std::vector<OutputRules>& rules, const std::vector<Offe
   if (!open.empty()) JoinAgain(rules, open, hidden, found);
 }
 
-// From all logits.
+// Joins outputs again, from all logits.
 void Chooser::JoinAgain(const std::vector<OutputRules>& rules, const std::vector<size_t>& open,
                         const float* hidden, std::vector<Found>* found) {
   const size_t width = model_.shape().width;

@@ -11,13 +11,12 @@
 
 namespace ct2triton {
 
-// The product of a step with the vocabulary, and what each row chooses of it. Logits are written
-// only for the rows that change them; of a beam that does not, the best outputs are kept. Where
-// they leave the candidates of a search open, which is seldom, its logits are written after all.
-// One thread's.
+// The product of a step with the vocabulary, and each row's choice. Logits are written only for
+// rows that change them; for other beams the best outputs are kept. In the rare case that these do
+// not determine the candidates of a search, its logits are written too. Not thread-safe.
 class Chooser {
  public:
-  // `logits_bytes`: where the memory of all loops' logits is counted; must be there as long.
+  // `logits_bytes`: counts the memory of all loops' logits; must outlive it.
   Chooser(const HostModel& model, std::atomic<size_t>* logits_bytes)
       : model_(model), logits_bytes_(logits_bytes) {}
   ~Chooser() { *logits_bytes_ -= counted_; }
@@ -29,7 +28,7 @@ class Chooser {
   // Of each row, among the candidates of a map; null: the whole vocabulary.
   std::vector<std::vector<float>> Logits(const VocabularyMap* map, const float* hidden,
                                          size_t rows) const;
-  // No row is left: gives the room for logits back.
+  // Frees the logits buffer; call when no row is left.
   void Rest() noexcept;
 
  private:
@@ -48,8 +47,8 @@ class Chooser {
   std::atomic<size_t>* const logits_bytes_;
   FloatBuffer logits_, gathered_, open_;
   size_t counted_ = 0;   // bytes of it
-  size_t largest_ = 0;   // floats that were wanted in the last products,
-  size_t products_ = 0;  // so many
+  size_t largest_ = 0;   // floats needed at most in the last products
+  size_t products_ = 0;  // number of these products
   std::vector<products::RankedOutput> top_;
 };
 

@@ -29,8 +29,8 @@ std::vector<LayerStack::Token> DecoderStep::TokensOf(const std::vector<StepSeque
   return tokens;
 }
 
-// Each token sees those of its row up to itself: of several forced tokens of a step, the later ones
-// are not in the cache yet at an earlier one's attention.
+// Each token attends to the tokens of its row up to itself: when a step has several forced tokens,
+// later ones are not in the cache yet when an earlier one attends.
 void DecoderStep::AttendToSelf(size_t layer, const float* projected, float* out) {
   const size_t width = shape().heads_width;
   AttentionCall call{};
@@ -88,7 +88,7 @@ void DecoderStep::AttendToSource(size_t layer, const float* queries, float* out)
   }
 }
 
-// Only a row's last tokens decide about what is next: one, and those of a draft.
+// Only a row's last tokens have outputs: one, and those of a draft.
 const float* DecoderStep::Output(const float* hidden) {
   const size_t width = shape().width;
   float* out = Spare();

@@ -34,9 +34,9 @@ class DecoderStep final : private LayerPass {
   DecoderStep(const LayerStack& stack, const DecoderShape& shape)
       : LayerPass(stack), decoder_(shape) {}
 
-  // Writes the tokens' keys and values into the caches, from `position` on, and nothing else of the
-  // rows: a step that failed can be run again. Returns what the projection takes, [outputs of all
-  // rows, width], in their order; valid until the next call. Throws what the products throw.
+  // Changes only the caches, from `position` on, where it writes the tokens' keys and values, so a
+  // failed step can be run again. Returns the input of the projection, [outputs of all rows,
+  // width], in order of the rows; valid until the next call. Throws what the products throw.
   const float* Run(const std::vector<StepSequence>& rows);
 
  private:

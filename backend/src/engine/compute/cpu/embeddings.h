@@ -10,14 +10,14 @@
 
 namespace ct2triton {
 
-// A table of tokens, shared by threads: packed weights, which may be those of a projection too.
+// Embeddings of tokens, shared by threads: packed weights, which a projection may share.
 class Embeddings {
  public:
   explicit Embeddings(std::shared_ptr<const products::PackedLinear> table)
       : table_(std::move(table)) {}
 
-  // The row of a token, as floats: [width]. Those of bytes are times the inverse of the row's
-  // scale, which is how CTranslate2's wheels for x86-64 round.
+  // The row of a token, as floats: [width]. Bytes are multiplied by the inverse of the row's scale,
+  // which rounds as CTranslate2's wheels for x86-64 do.
   void Get(int32_t id, float* out) const;
 
  private:

@@ -23,7 +23,7 @@ const float* EncoderPass::Run(const std::vector<std::vector<size_t>>& ids) {
   return Spare();
 }
 
-// Each token sees all tokens of its row.
+// Each token attends to all tokens of its row.
 void EncoderPass::AttendToSelf(size_t layer, const float* projected, float* out) {
   RowAttention row{};
   row.projected = projected;

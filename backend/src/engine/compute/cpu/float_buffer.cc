@@ -47,7 +47,7 @@ FloatArray NewFloats(size_t count) {
 float* FloatBuffer::Room(size_t count) {
   if (count > size_) {
     const size_t larger = std::max(count, size_ + size_ / 2);
-    floats_.reset();  // first, so that the two do not take memory together
+    floats_.reset();  // first, so that both are not in memory together
     size_ = 0;
     floats_ = NewFloats(larger);
     size_ = larger;

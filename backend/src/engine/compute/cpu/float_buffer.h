@@ -9,22 +9,21 @@ namespace ct2triton {
 struct FreeMemory {
   void operator()(void* memory) const noexcept;
 
-  size_t mapped_bytes = 0;  // 0: memory of malloc
+  size_t mapped_bytes = 0;  // 0: allocated by malloc
 };
 using FloatArray = std::unique_ptr<float[], FreeMemory>;
 
-// Floats at an address that is a multiple of 64 bytes, not set to anything. From 128 KiB on they
-// are pages of their own: the system has them again when they are freed, and a cache of which a row
-// fills a part takes memory for this part alone. Out of malloc's arenas it would be pages that an
-// earlier row filled. Throws std::bad_alloc.
+// Uninitialized floats, aligned to 64 bytes. From 128 KiB on they have pages of their own, which
+// return to the system when they are freed. A partly filled cache then takes memory only for its
+// filled part, while malloc's arenas would reuse pages of earlier rows. Throws std::bad_alloc.
 FloatArray NewFloats(size_t count);
 
-// Room for intermediate results, which grows, and shrinks where somebody trims it.
+// A buffer for intermediate results. It grows as needed and shrinks only by Trim.
 class FloatBuffer {
  public:
-  // At least `count` floats; the ones that were there are lost when it grows.
+  // At least `count` floats; the content is lost when it grows.
   float* Room(size_t count);
-  // Frees it, if it has more than `count` floats.
+  // Frees the buffer if it has more than `count` floats.
   void Trim(size_t count) noexcept;
   float* data() const { return floats_.get(); }
   size_t size() const { return size_; }

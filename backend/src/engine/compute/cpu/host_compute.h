@@ -14,7 +14,7 @@
 
 namespace ct2triton {
 
-// On a CPU.
+// Runs loops on a CPU.
 class HostCompute final : public LoopCompute {
  public:
   HostCompute(const HostModel& model, LoopCaches* caches)

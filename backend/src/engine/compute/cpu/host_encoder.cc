@@ -7,7 +7,7 @@
 namespace ct2triton {
 namespace {
 
-// More rows together gain nothing, and lose from 16 on, when they leave the processor's caches.
+// More rows together are no faster, and slower from 16 on, when they exceed the processor's caches.
 constexpr size_t kMostRows = 8;
 
 }  // namespace
@@ -29,7 +29,7 @@ std::vector<std::shared_ptr<Encoding>> HostEncoder::Make(const SourceIds& ids,
   return {made.begin(), made.end()};
 }
 
-// memory: of all tokens of all rows, one after the other.
+// memory: encoder output of all tokens of all rows, concatenated.
 void HostEncoder::Project(const float* memory,
                           const std::vector<std::shared_ptr<HostEncoding>>& encodings) {
   size_t tokens = 0;

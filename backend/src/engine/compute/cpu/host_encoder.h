@@ -19,8 +19,8 @@ class HostEncoding : public Encoding {
   HostEncoding(SharedEncodings::Place place, CacheBlock block, size_t tokens, size_t layer_floats)
       : Encoding(std::move(place), tokens), block_(std::move(block)), layer_floats_(layer_floats) {}
 
-  // Of a layer, [tokens, width]: keys and values lie apart, since attention reads all of the one
-  // and then all of the other.
+  // Of a layer, [tokens, width]: keys and values are separate, because attention reads all keys and
+  // then all values.
   float* keys(size_t layer) const { return block_.data() + layer * layer_floats_; }
   float* values(size_t layer) const { return keys(layer) + layer_floats_ / 2; }
 
@@ -29,9 +29,9 @@ class HostEncoding : public Encoding {
   const size_t layer_floats_;
 };
 
-// Encodes sources without padding: with int8 weights, that would change the last bits of an
-// encoding and so, now and then, a token of the answer. An encoding never depends on what is
-// encoded with it.
+// Encodes sources without padding. With int8 weights, padding would change the last bits of an
+// encoding and so, at times, a token of the answer. An encoding does not depend on the other
+// sources.
 class HostEncoder final : public SourceEncoder {
  public:
   explicit HostEncoder(const HostModel& model);

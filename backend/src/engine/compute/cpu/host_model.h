@@ -15,11 +15,11 @@ namespace ct2triton {
 // A model on a CPU: encoder and decoder of our own, with packed weights.
 class HostModel final : public DeviceModel {
  public:
-  // What stands for a product in the model, for tests and benchmarks.
+  // Replaces a product of the model, for tests and benchmarks.
   using Wrapper =
       std::function<std::unique_ptr<Linear>(std::unique_ptr<Linear> linear, const LinearSpec&)>;
-  // Throws Error(kUnsupported), with the reason, where the loop cannot run the model; calls of
-  // CTranslate2 then can.
+  // Throws Error(kUnsupported), with the reason, if the loop cannot run the model; calls of
+  // CTranslate2 can.
   HostModel(std::shared_ptr<const Weights> weights, LayerPacker* packer,
             const Wrapper& wrap = nullptr);
 
@@ -34,7 +34,7 @@ class HostModel final : public DeviceModel {
 
   const LayerStack& encoder() const { return *encoder_; }
   const LayerStack& decoder() const { return *decoder_; }
-  // To the candidates of a map, in their order; null: to the whole vocabulary.
+  // Projection to the candidates of a map, in their order; null: to the whole vocabulary.
   const Linear& ProjectionTo(const VocabularyMap* map) const {
     return map == nullptr ? *projection_ : *mapped_projections_.at(map);
   }

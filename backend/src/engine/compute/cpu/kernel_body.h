@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels, written once in terms of `Lanes`: a register of kWidth floats and what can be done
-// with it. kernels_*.cc include this with their own Lanes, after they have said for which processor
-// the functions are compiled (KERNEL_TARGET). All is in an unnamed namespace, so that no file gets
-// the code of another.
+// The kernels, written once in terms of `Lanes`: a register of kWidth floats and its operations.
+// kernels_*.cc include this with their own Lanes, after defining the target processor
+// (KERNEL_TARGET). Everything is in an unnamed namespace, so that no file gets the code of another.
 #pragma once
 
 #include <algorithm>
@@ -33,11 +32,11 @@ KERNEL_TARGET float Dot(const float* a, const float* b, size_t count) {
   return Lanes::Sum(sum);
 }
 
-// Heads of known models have this many numbers: code for them is unrolled.
+// Head size of known models; code for it is unrolled.
 constexpr size_t kUsualDim = 64;
 
-// Dots of four pairs of heads of the usual size, so many floats apart. Their sums do
-// not depend on each other, and are added across their lanes together.
+// Dot products of four pairs of heads of the usual size, `stride` floats apart. Their sums are
+// independent, and are reduced across lanes together.
 template <typename Lanes>
 KERNEL_TARGET inline void FourDots(const float* a, size_t a_step, const float* b, size_t b_step,
                                    float* out) {
@@ -112,7 +111,7 @@ KERNEL_TARGET void Softmax(float* scores, size_t count) {
   for (size_t k = 0; k < count; ++k) scores[k] *= share;
 }
 
-// Where a token lies.
+// Index of a token in the cache.
 struct InOrder {
   size_t operator()(size_t token) const { return token; }
 };
@@ -147,7 +146,7 @@ KERNEL_TARGET void WeighBlocks(const AttentionCall& call, Place place, const flo
   }
 }
 
-// How many registers of an output are summed up at once.
+// Registers of an output that are summed at once.
 constexpr size_t kBlocks = 4;
 
 // The sum of the values of one head, each times its weight.
@@ -197,7 +196,8 @@ inline void Prefetch(const float* values, size_t count) {
   for (size_t i = 0; i < count; i += kFloatsPerLine) __builtin_prefetch(values + i, 0, 2);
 }
 
-// The scores of all heads, token by token, since the keys of all heads of a token lie together.
+// The scores of all heads, token by token, because the keys of all heads of a token are stored
+// together.
 template <typename Lanes, typename Place>
 KERNEL_TARGET void Score(const AttentionCall& call, Place place) {
   const size_t heads = call.heads;

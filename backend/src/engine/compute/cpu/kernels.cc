@@ -12,7 +12,7 @@ struct Entry {
   const Kernels* kernels;
 };
 
-// Those that this processor runs within MostInstructions(), the fastest last.
+// Kernels that this processor supports within MostInstructions(), fastest last.
 std::vector<const Kernels*> Usable() {
   std::vector<const Kernels*> usable = {&kPlainKernels};
 #if defined(__x86_64__)

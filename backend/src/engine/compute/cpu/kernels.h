@@ -10,10 +10,10 @@
 
 namespace ct2triton {
 
-// What is added to the scores by the distance of a key after its query: [heads, 2 * last + 1], from
-// -last (that far before it) to last. Greater distances count as these.
+// Bias of attention scores by the distance from query to key: [heads, 2 * last + 1], from -last
+// (key before the query) to last. Greater distances count as these.
 struct DistanceBias {
-  const float* table;  // null: nothing is added
+  const float* table;  // null: no bias
   size_t last;
 
   // Of the key at `token` for the query at `position`.
@@ -23,25 +23,25 @@ struct DistanceBias {
   }
 };
 
-// Attention of one query to the keys and values of one row. Every row has its own, so rows of
+// Attention of one query to the keys and values of one row. Rows have separate keys and values, so
 // different lengths need neither padding nor masks.
 struct AttentionCall {
   const float* query;    // [heads, head_dim]
   const float* keys;     // token t: keys + t * stride, [heads, head_dim]
   const float* values;   // token t: values + t * stride, [heads, head_dim]
   size_t stride;         // floats from one token to the next
-  const int32_t* slots;  // token t lies at slots[t] instead of t; null: in order
+  const int32_t* slots;  // token t is stored at slots[t]; null: at t
   size_t tokens;         // at least 1
   size_t heads;
   size_t head_dim;
   float scale;  // of the products of query and keys
   DistanceBias bias;
   size_t position;  // of the query, for the bias
-  float* scores;    // heads * tokens floats: the weights of the values, when it is done
+  float* scores;    // heads * tokens floats; receives the weights of the values
   float* out;       // [heads, head_dim]
 };
 
-// Attention of all tokens of a row to each other. Each gets the bits that `attend` gives it.
+// Attention of all tokens of a row to each other. Bit-identical to `attend` for each token.
 struct RowAttention {
   const float* projected;  // token t: projected + 3 * t * width: its query, key and value
   size_t tokens;           // at least 1
@@ -54,7 +54,7 @@ struct RowAttention {
 
   size_t width() const { return heads * head_dim; }
 };
-// For scores of some tokens, and copies of one head's keys and values.
+// Scratch for scores of some tokens, and copies of one head's keys and values.
 constexpr size_t RowScratchFloats(size_t tokens, size_t heads, size_t head_dim) {
   return tokens * (heads + 4 + 2 * head_dim);
 }
@@ -69,14 +69,13 @@ struct Kernels {
   const RowFunctions* rows;
 };
 
-// The fastest that this processor runs within MostInstructions() (engine/compute/cpu/processor.h);
-// throws what that throws.
+// The fastest that this processor supports within MostInstructions()
+// (engine/compute/cpu/processor.h). Throws what MostInstructions() throws.
 const Kernels& ChooseKernels();
 
-// "plain", "avx2", "avx512". Throws Error(kInvalidArgument) for others, and for those that
-// ChooseKernels() does not choose from.
+// "plain", "avx2", "avx512". Throws Error(kInvalidArgument) for names not in KernelNames().
 const Kernels& KernelsNamed(const std::string& name);
-// Names of those that ChooseKernels() chooses from, the fastest last.
+// Names of the kernels that ChooseKernels() chooses from, fastest last.
 std::vector<std::string> KernelNames();
 
 // Each in a file of its own.

@@ -5,7 +5,7 @@
 
 #if defined(__x86_64__)
 
-// Of GCC's own header, and false: its bug 105593.
+// False warning in GCC's own header (GCC bug 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"

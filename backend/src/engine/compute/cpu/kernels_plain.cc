@@ -11,7 +11,7 @@
 namespace ct2triton {
 namespace {
 
-// Loops that a compiler turns into the instructions that every processor of the kind has.
+// Loops that a compiler vectorizes with the architecture's baseline instructions.
 struct PlainLanes {
   static constexpr size_t kWidth = 4;
   static constexpr bool kManyRegisters = false;

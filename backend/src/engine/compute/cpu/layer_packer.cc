@@ -14,8 +14,8 @@ namespace {
 using products::Activation;
 using products::PackedLinear;
 
-// As CTranslate2's wheels round: where they run products of unsigned bytes, which is on x86-64,
-// their compiler has contracted the product with the sum.
+// Rounding of CTranslate2's wheels: on x86-64, where they multiply unsigned bytes, their compiler
+// contracted the product with the sum.
 #if defined(__x86_64__)
 constexpr auto kRounding = products::Rounding::kOnce;
 #else
@@ -23,7 +23,7 @@ constexpr auto kRounding = products::Rounding::kSigned;
 #endif
 
 // A layer of a model with its weights packed once, see products/. With int8 weights, its outputs
-// are those of CTranslate2's layer bit by bit.
+// are bit-identical to CTranslate2's layer.
 class PackedLayer final : public Linear {
  public:
   PackedLayer(std::shared_ptr<const PackedLinear> layer, Activation activation)

@@ -15,21 +15,21 @@
 
 namespace ct2triton {
 
-// Makes the products of a model, packed straight from its file. Names of one variable share one
+// Makes the products of a model, packed straight from its file. Aliases of a variable share one
 // packed copy.
 class LayerPacker {
  public:
-  // type: of the weights, kInt8 or kFloat32, see ResolveComputeType. threads: that packing may use.
-  // Throws Error(kUnsupported) for another type, and what products::DefaultKernel does. The file
-  // must be there as long.
+  // type: of the weights, kInt8 or kFloat32, see ResolveComputeType. threads: for packing. Throws
+  // Error(kUnsupported) for another type, and what products::DefaultKernel throws. The file must
+  // outlive it.
   LayerPacker(const ModelFile& file, ElementType type, size_t threads);
   LayerPacker(const LayerPacker&) = delete;
   LayerPacker& operator=(const LayerPacker&) = delete;
 
   // Throws Error(kUnsupported) for a layer of another form.
   std::unique_ptr<Linear> Make(const LinearSpec& spec);
-  // The embeddings of this scope. Those that a projection has, too, take no memory of their own, if
-  // the projection is made first.
+  // The embeddings of this scope. If a projection with the same weights was made first, they take
+  // no memory of their own.
   Embeddings Table(const std::string& scope);
 
   size_t bytes() const { return bytes_; }
@@ -49,7 +49,7 @@ class LayerPacker {
   const size_t threads_;
   const products::Kernel& kernel_;
   products::SharedPages pages_;
-  std::map<Key, Packed> tables_;  // with whatever bias
+  std::map<Key, Packed> tables_;  // whatever the bias
   size_t layers_ = 0;
   size_t bytes_ = 0;
 };

@@ -9,9 +9,9 @@
 
 namespace ct2triton {
 
-// Runs tokens of many rows through a stack of layers at once: the products take all tokens
-// together, one after the other, and attention goes row by row, without padding. So a row never
-// depends on the others. Holds room for intermediate results, so it is one thread's.
+// Runs tokens of many rows through a stack of layers at once: products run on the concatenated
+// tokens of all rows, and attention runs row by row, without padding. So a row never depends on
+// other rows. Not thread-safe, because it holds intermediate results.
 class LayerPass {
  public:
   explicit LayerPass(const LayerStack& stack) : stack_(stack) {}
@@ -20,7 +20,7 @@ class LayerPass {
   LayerPass& operator=(const LayerPass&) = delete;
 
  protected:
-  // The tokens' embeddings go through all layers. Gives [tokens, width], without the last norm;
+  // Runs the tokens' embeddings through all layers. Returns [tokens, width], before the last norm;
   // valid until the next call. Throws what the products throw.
   const float* RunLayers(const std::vector<LayerStack::Token>& tokens);
 
@@ -31,14 +31,14 @@ class LayerPass {
 
   const LayerStack& stack() const { return stack_; }
   const StackShape& shape() const { return stack_.shape(); }
-  // At least as many floats, which the layers do not need any more once they have run.
+  // A buffer of at least this size that is free after the layers have run.
   float* Spare() { return between_.data(); }
 
  private:
   void Embed(const std::vector<LayerStack::Token>& tokens);
   void RunLayer(size_t index);
   void FeedForward(const FeedForwardLayers& layers);
-  // Into a sublayer and out of it again, with a norm before the one or after the other.
+  // Begin and end a sublayer. The norm is applied at one of the two.
   const float* Enter(const Norm& norm);
   void Leave(const Linear& last, const float* in, const Norm& norm);
 

@@ -34,7 +34,7 @@ LayerStack::LayerStack(const StackShape& shape, const Parts& parts, Embeddings e
 
 AttentionLayers LayerStack::MakeAttention(const Parts& parts, const std::string& scope,
                                           bool to_source) const {
-  // CTranslate2's default does not come from the width of a head, but from that of the output.
+  // CTranslate2's default depends on the width of the output, not on that of a head.
   const auto head_share = static_cast<float>(shape_.width / shape_.heads);
   const double scale = parts.file.Attribute(scope + "/queries_scale", 1 / std::sqrt(head_share));
   return {MakeNorm(parts, scope + "/layer_norm"), parts.linear({scope + "/linear_0"}),

@@ -35,22 +35,21 @@ struct FeedForwardLayers {
 
 struct Layer {
   AttentionLayers self;
-  std::optional<AttentionLayers> source;  // of a decoder
+  std::optional<AttentionLayers> source;  // only in a decoder
   FeedForwardLayers feed_forward;
 };
 
-// The encoder or the decoder of a model: embeddings and layers. All that threads share of it, and
-// never changed once it is made.
+// The encoder or the decoder of a model: embeddings and layers. Immutable and shared by threads.
 class LayerStack {
  public:
-  // What a stack is made of.
+  // The parts of a stack.
   struct Parts {
     const ModelFile& file;
     LinearMaker linear;
     std::optional<float> epsilon;  // of norms; none: CTranslate2's default
     const Kernels& kernels;
   };
-  // Throws Error(kUnsupported) where a variable is not what the shape says.
+  // Throws Error(kUnsupported) if a variable does not match the shape.
   LayerStack(const StackShape& shape, const Parts& parts, Embeddings embeddings);
   LayerStack(const LayerStack&) = delete;
   LayerStack& operator=(const LayerStack&) = delete;
@@ -60,21 +59,21 @@ class LayerStack {
   const std::vector<Layer>& layers() const { return layers_; }
   const std::optional<Norm>& embedding_norm() const { return embedding_norm_; }
   const std::optional<Norm>& output_norm() const { return output_norm_; }
-  // Of the attention to itself.
+  // Bias of self-attention.
   DistanceBias bias() const {
     return {bias_.empty() ? nullptr : bias_.data(), shape_.bias_max_distance};
   }
 
-  // Of the memory that its positions take.
+  // Memory of its position encodings.
   size_t position_bytes() const { return positions_ ? positions_->bytes() : 0; }
 
-  // A token to embed. The position is among those that the model stores, if it stores some.
+  // A token to embed. The position must be a stored one, if the model stores positions.
   struct Token {
     int32_t id;
     size_t position;
-    bool is_zero;  // but for its position
+    bool is_zero;  // except for its position encoding
   };
-  // Scaled, with the position encoding: [width]. Without the norm.
+  // Scaled, with the position encoding, before the norm: [width].
   void Embed(const Token& token, float* out) const;
 
  private:
@@ -84,7 +83,7 @@ class LayerStack {
   const StackShape shape_;
   const Kernels& kernels_;
   const Embeddings embeddings_;
-  std::optional<PositionEncodings> positions_;  // none where the attention has a bias instead
+  std::optional<PositionEncodings> positions_;  // none: attention has a bias instead
   std::vector<float> bias_;
   std::optional<Norm> embedding_norm_;
   std::optional<Norm> output_norm_;

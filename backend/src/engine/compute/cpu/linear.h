@@ -20,17 +20,17 @@ class Linear {
   virtual size_t inputs() const = 0;
   virtual size_t outputs() const = 0;
   virtual size_t bytes() const = 0;  // of its memory
-  // in: [rows, inputs]; out: [rows, outputs], another place than `in` and `residual`.
-  // residual: [rows, outputs]; null: none.
+  // in: [rows, inputs]; out: [rows, outputs], must not overlap `in` or `residual`. residual: [rows,
+  // outputs]; null: none.
   virtual void Apply(const float* in, size_t rows, float* out, const float* residual) const = 0;
-  // Chooses among its outputs without writing them. rules, choices: one per row.
+  // Makes choices among its outputs without writing them. rules, choices: one per row.
   virtual void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
                       products::Choice* choices) const = 0;
   // The same product with only these outputs, in this order.
   virtual std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const = 0;
 };
 
-// Which product of a model.
+// Identifies a product of a model.
 struct LinearSpec {
   std::string scope;  // of its variables: "decoder/layer_0/ffn/linear_1"
   products::Activation activation = products::Activation::kNone;

@@ -14,7 +14,7 @@ namespace ct2triton {
 // A layer norm, or an RMS norm where the model has no shift.
 class Norm {
  public:
-  // scope: of its variables. epsilon: none: CTranslate2's default.
+  // scope: of its variables. epsilon none: CTranslate2's default.
   Norm(const ModelFile& file, const std::string& scope, std::optional<float> epsilon,
        const RowFunctions& functions)
       : gamma_(file.Floats(scope + "/gamma")),
@@ -22,7 +22,7 @@ class Norm {
         epsilon_(epsilon.value_or(beta_.empty() ? 1e-6F : 1e-5F)),
         functions_(&functions) {}
 
-  // Both [rows, size]; they may be one.
+  // Both [rows, size]; may be the same.
   void Apply(const float* in, size_t rows, float* out) const {
     const size_t size = gamma_.size();
     for (size_t row = 0; row < rows; ++row, in += size, out += size) {

@@ -16,16 +16,16 @@
 namespace ct2triton {
 namespace {
 
-// What a thread reads and packs at a time: it stays in its cache.
+// Bytes that a thread reads and packs at a time; they fit its cache.
 constexpr int64_t kBlockBytes = 256 << 10;
 
-// Runs `take` on several threads, this one among them. Throws what one of them throws, once all
-// have ended.
+// Runs `take` on several threads, this one among them. After all have ended, throws what one of
+// them threw.
 void OnThreads(size_t threads, const std::function<void()>& take) {
   std::vector<std::future<void>> others;
   try {
     while (others.size() + 1 < threads) others.push_back(std::async(std::launch::async, take));
-  } catch (const std::system_error&) {  // no further thread: those that are there do it all
+  } catch (const std::system_error&) {  // no more threads: the started ones do all the work
   }
   take();
   for (auto& other : others) other.get();

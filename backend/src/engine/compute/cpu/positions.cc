@@ -8,7 +8,7 @@
 namespace ct2triton {
 namespace {
 
-// Half of the buckets hold one distance each, the others grow with the logarithm of the distance.
+// Half of the buckets have one distance each; the width of the others grows logarithmically.
 size_t Bucket(size_t distance, size_t buckets, size_t max_distance) {
   const size_t exact = buckets / 2;
   if (distance < exact) return distance;
@@ -34,7 +34,7 @@ void SinusoidalPosition(size_t position, size_t width, float* out) {
 PositionEncodings::PositionEncodings(std::vector<float> stored, size_t width)
     : width_(width), has_all_(!stored.empty()), encodings_(std::move(stored)) {
   if (has_all_) return;
-  constexpr size_t kPositions = 512;  // the later ones are computed when they are asked for
+  constexpr size_t kPositions = 512;  // later ones are computed when needed
   encodings_.resize(kPositions * width_);
   for (size_t position = 0; position < kPositions; ++position) {
     SinusoidalPosition(position, width_, encodings_.data() + position * width_);

@@ -16,19 +16,19 @@ class PositionEncodings {
   // stored: [positions, width]; empty: none.
   PositionEncodings(std::vector<float> stored, size_t width);
 
-  // Adds the encoding of a position, which must be among the stored ones, if there are some.
+  // Adds the encoding of a position, which must be a stored one, if any are stored.
   void Add(size_t position, float* embedding) const;
   size_t bytes() const { return encodings_.size() * sizeof(float); }
 
  private:
   size_t width_;
   bool has_all_;
-  std::vector<float> encodings_;  // the stored ones; or else the first of those that are computed
+  std::vector<float> encodings_;  // stored, or if none are, the first computed ones
 };
 
-// T5's bias of an attention, as DistanceBias has it: a key at a distance d gets that of the bucket
-// of d. In an encoder, keys after the query have the second half of the buckets; in a decoder
-// there are none. Distances from max_distance on share the last bucket. table: [buckets, heads].
+// T5's attention bias in the layout of DistanceBias: a key at a distance d gets the bias of d's
+// bucket. In an encoder, keys after the query use the second half of the buckets; a decoder has no
+// such keys. Distances from max_distance on share the last bucket. table: [buckets, heads].
 std::vector<float> BiasByDistance(const std::vector<float>& table, size_t heads,
                                   size_t max_distance, bool encoder);
 

@@ -19,7 +19,7 @@ constexpr Instructions kAll[] = {Instructions::kPlain, Instructions::kAvx2, Inst
 
 bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
-// Not every compiler knows its name: bit 4 of EAX of leaf 7, subleaf 1.
+// Bit 4 of EAX of leaf 7, subleaf 1. Not every compiler has a name for it.
 bool HasAvxVnni() {
   unsigned a = 0;
   unsigned b = 0;

@@ -6,19 +6,19 @@
 
 namespace ct2triton {
 
-// The instruction sets that kernels are written for, the least first. A processor may lack one that
-// is not the last.
+// The instruction sets of kernels, least first. A processor may support a later one but not an
+// earlier.
 enum class Instructions { kPlain, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni };
 
 // "plain", "avx2", "avxvnni", "avx512", "avx512vnni"
 const char* InstructionsName(Instructions instructions);
 
-// Whether this processor, and its system, run them.
+// Whether this processor and its system support them.
 bool ProcessorRuns(Instructions instructions);
 
-// The most that kernels may use: everything, or no more than what the environment variable
-// CT2_TRITON_KERNELS names. Throws Error(kInvalidArgument) for a name that is none of the above,
-// and Error(kUnsupported) for instructions that this processor does not have.
+// The most that kernels may use: everything, or at most what the environment variable
+// CT2_TRITON_KERNELS names. Throws Error(kInvalidArgument) for an unknown name, and
+// Error(kUnsupported) for instructions that this processor lacks.
 Instructions MostInstructions();
 
 }  // namespace ct2triton

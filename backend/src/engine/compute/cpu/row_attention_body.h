@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention of all tokens of a row to each other, in terms of `Lanes` as kernel_body.h, which is
-// included before. Four queries at once read each key and each value: for one alone, all keys and
-// values of a long row would come from a far cache. Each has its own sums, in the order of Attend.
+// included before. Each key and value is read for four queries at once, because for one query at a
+// time, the keys and values of a long row would come from a slower cache. Each query has its own
+// sums, in the order of Attend.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +16,17 @@ namespace {
 
 constexpr size_t kQueries = 4;
 
-// One head of some tokens: so many floats from one token to the next.
+// One head of some tokens; `stride`: floats from one token to the next.
 struct HeadOfTokens {
   const float* keys;
   const float* values;
   size_t step;
 };
 
-// In a long row, tokens lie so far apart that those of a head fall into few places of a cache.
+// In a long row, tokens are so far apart that those of a head map to few cache sets.
 constexpr size_t kLongRow = 64;  // tokens
 
-// The keys and values of one head, side by side.
+// Copies the keys and values of one head, so that tokens are adjacent.
 inline HeadOfTokens CopyHead(const RowAttention& row, HeadOfTokens head, float* to) {
   float* keys = to;
   float* values = to + row.tokens * row.head_dim;
@@ -81,7 +82,7 @@ KERNEL_TARGET void WeighQueries(const RowAttention& row, const HeadOfTokens& hea
   }
 }
 
-// One head of all tokens. The last queries overlap with those before, and give the same again.
+// One head of all tokens. The last queries overlap with those before; results are the same.
 template <typename Lanes>
 KERNEL_TARGET void AttendHead(const RowAttention& row, size_t index) {
   const size_t step = 3 * row.width();

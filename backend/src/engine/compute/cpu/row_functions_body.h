@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The functions of a row, written once in terms of eight lanes, each compiled for its own
-// instruction set without contraction: a fused multiply-add is where Fma stands. Sums are made as
-// CTranslate2's compiler makes them: in eight lanes, then in four, then of what is left. All is in
-// an unnamed namespace, see products/lane_math.h.
+// instruction set without contraction: only Fma is a fused multiply-add. Sums follow CTranslate2's
+// compiler: in eight lanes, then in four, then the rest. Everything is in an unnamed namespace, see
+// products/lane_math.h.
 #pragma once
 
 #include <cstddef>
@@ -93,7 +93,7 @@ void RmsNorm(const float* in, const float* gamma, float epsilon, size_t size, fl
   for (; i + kLanes <= size; i += kLanes) {
     Store(Load(in + i) * Load(gamma + i) * factor, out + i);
   }
-  if (i + kHalf <= size) {  // where CTranslate2's compiler has chosen another order
+  if (i + kHalf <= size) {  // CTranslate2's compiler uses another order here
     for (const size_t end = i + kHalf; i < end; ++i) out[i] = factor * gamma[i] * in[i];
   }
   for (; i < size; ++i) out[i] = in[i] * gamma[i] * factor;

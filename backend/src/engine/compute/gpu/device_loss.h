@@ -16,12 +16,12 @@ bool LosesDevice(int code);
 // Whether this process has lost a device, for all models on it.
 class DeviceLoss {
  public:
-  // The one of a device. It is there as long as the process.
+  // The one of a device. It lives as long as the process.
   static DeviceLoss& Of(const std::string& driver_library, int ordinal);
 
-  // The first failure is kept, and returned from then on.
+  // Keeps the first failure, and returns it from then on.
   Error Note(const std::string& failure);
-  std::optional<Error> error() const;  // Error(kUnavailable); none: the device is there
+  std::optional<Error> error() const;  // Error(kUnavailable); none: not lost
 
  private:
   mutable std::mutex mutex_;

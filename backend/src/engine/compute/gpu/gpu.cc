@@ -14,15 +14,16 @@ constexpr int kOutOfMemory = 2;
 constexpr int kMostDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 constexpr size_t kSharedWithoutAsking = 48 << 10;
 constexpr unsigned kNonBlocking = 1;
-constexpr unsigned kNoTimes = 2;             // of an event
-constexpr size_t kStagingBytes = 1 << 20;    // a device waits once for so many bytes
+constexpr unsigned kNoTimes = 2;  // of an event
+// The host waits for the device once per this many bytes.
+constexpr size_t kStagingBytes = 1 << 20;
 constexpr size_t kStagedAtOnce = 128 << 10;  // copies of more bytes wait for the device
 constexpr int kThreadLocal = 1;              // of a capture: other threads may allocate meanwhile
 
 }  // namespace
 
-// Pinned memory, from where a device copies what it is sent: of other memory, the driver may wait
-// for the stream first.
+// Pinned memory for copies to a device, because with other memory the driver may wait for the
+// stream first.
 class Staging {
  public:
   explicit Staging(const Gpu& gpu) : gpu_(gpu) {

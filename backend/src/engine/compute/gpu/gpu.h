@@ -18,16 +18,16 @@ namespace ct2triton::gpu {
 class Graph;
 class Staging;
 
-// Where the kernels run.
+// The device that kernels run on.
 struct GpuPlace {
   std::string library;  // of the driver
   int ordinal = 0;      // of the device
-  std::string images;   // the file that tools/gpu_images.py writes; empty: the library has kernels
+  std::string images;   // written by tools/gpu_images.py; empty: the library has kernels
 };
 
-// A GPU with our kernels in it, and one stream of work. One thread's at a time. Every failure of
-// the driver is thrown as an Error that says what failed; kUnavailable where memory ran out, or the
-// device is lost.
+// A GPU with our kernels in it, and one stream of work. Not thread-safe. Every failure of the
+// driver is thrown as an Error that says what failed; kUnavailable if memory ran out or the device
+// is lost.
 class Gpu {
  public:
   explicit Gpu(const GpuPlace& place);
@@ -37,12 +37,12 @@ class Gpu {
 
   const std::string& name() const { return name_; }
   int capability() const { return capability_; }               // 80 for 8.0
-  std::optional<Error> loss() const { return loss_.error(); }  // none: the device is there
+  std::optional<Error> loss() const { return loss_.error(); }  // none: not lost
   void MakeCurrent() const;                                    // for the calling thread
 
   Address Allocate(size_t bytes) const;
   void Free(Address address) const noexcept;
-  // `from` may go when it returns. Does not wait for the device where there are few bytes.
+  // `from` may be freed when it returns. Waits for the device only for many bytes.
   void CopyTo(Address to, const void* from, size_t bytes) const;
   void CopyFrom(void* to, Address from, size_t bytes) const;  // and waits
   void Zero(Address to, size_t bytes) const;
@@ -54,7 +54,7 @@ class Gpu {
               size_t shared_bytes, Args args) {
     LaunchAny(kernel, grid_x, grid_y, threads, shared_bytes, &args);
   }
-  // What `launch` launches, to be run again and again.
+  // Records the launches of `launch`, to be repeated.
   std::unique_ptr<Graph> Capture(const std::function<void()>& launch);
   void Wait() const;
   size_t launched() const { return launched_; }  // kernels, those of graphs when captured
@@ -83,7 +83,7 @@ class Gpu {
   size_t launched_ = 0;
 };
 
-// Waits for the work of a GPU that was asked for before Record().
+// Waits for the work of a GPU that was launched before Record().
 class Event {
  public:
   explicit Event(const Gpu& gpu);
@@ -171,7 +171,7 @@ class Arrivals {
   Arrivals(const Arrivals&) = delete;
   Arrivals& operator=(const Arrivals&) = delete;
 
-  // They are there when an event that is recorded afterwards has come.
+  // They are copied once an event recorded afterwards has occurred.
   void Ask(const Buffer<T>& from) {
     gpu_.Check(gpu_.driver_.copy_from(values_, from.address(), count_ * sizeof(T), gpu_.stream_),
                "copying from the device fails");

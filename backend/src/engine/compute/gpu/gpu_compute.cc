@@ -16,7 +16,7 @@ bool SameDraw(const std::optional<Draw>& a, const std::optional<Draw>& b) {
   return a.has_value() == b.has_value();  // of one row: the step is the position
 }
 
-// But for what comes before, which the device knows by itself.
+// Without the preceding tokens, which the device keeps itself.
 bool SameRules(const OutputRules& a, const OutputRules& b) {
   return a.forbidden == b.forbidden && a.penalty == b.penalty && SameDraw(a.draw, b.draw) &&
          a.favored == b.favored && a.bias == b.bias && a.candidates == b.candidates &&
@@ -37,7 +37,7 @@ bool IsEnd(const OutputRules& rules, int64_t output) {
   return std::find(rules.ends->begin(), rules.ends->end(), output) != rules.ends->end();
 }
 
-// Which the device finds by itself.
+// Adds the ends, which the device then detects itself.
 void AddEnds(const OutputRules& rules, TokenRules* to) {
   to->min_length = rules.min_length;
   for (const int32_t output : *rules.ends) {
@@ -74,8 +74,7 @@ void GpuRowCache::Forget() noexcept {
   coming.reset();
 }
 
-// Where there are no more sequences, rows that are not in this step give theirs back: they hold
-// nothing that is not known here.
+// If no sequence is free, rows outside this step release theirs: the host can restore their state.
 int GpuRowCache::NextSequence(const GpuEncoding& encoding, size_t prompt) {
   GpuDecoder& decoder = engine_->decoder;
   if (used_ == sequences_.size()) {
@@ -135,7 +134,7 @@ std::vector<Found> GpuCompute::Step(const std::vector<StepSequence>& rows,
   model_.engine()->decoder.Drop(std::move(ahead_));
   std::vector<Given> given = Decode(rules);
   const std::vector<size_t> open = Join(rules, &given);
-  if (!open.empty()) {  // seldom: all logits are needed
+  if (!open.empty()) {  // rare: all logits are needed
     auto again = rules;
     for (const size_t output : open) again[output].of_best = false;
     for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
@@ -152,8 +151,8 @@ void GpuCompute::Rest() noexcept {
   model_.engine()->decoder.Drop(std::move(ahead_));
 }
 
-// Every row has one output, of which the device makes a choice that it can go on with; and all fit
-// into one pass.
+// Whether each row has one output from which the device can choose and continue, and all fit into
+// one pass.
 bool GpuCompute::RunsAhead(const std::vector<OutputRules>& rules) const {
   size_t tokens = 0, output = 0;
   std::set<const VocabularyMap*> maps;
@@ -189,7 +188,7 @@ std::vector<Found> GpuCompute::DecodeAhead(const std::vector<OutputRules>& rules
   return found;
 }
 
-// Rows that the next step leaves out keep what was found for them.
+// Rows that the next step leaves out keep their results.
 std::vector<ChosenToken> GpuCompute::ReadAhead(uint64_t number, std::unique_ptr<GpuStep> step) {
   auto chosen = model_.engine()->decoder.Read(std::move(step));
   for (GpuRowCache* cache : model_.engine()->caches) {
@@ -218,8 +217,8 @@ void GpuCompute::LaunchAhead(const std::vector<Ahead>& rows) {
   }
 }
 
-// What the row brings into the next step: the choice of the step before, if that ran these tokens
-// by these rules, else the tokens.
+// The row's input to the next step: the previous step's choice, if that step ran these tokens by
+// these rules, else the tokens.
 GpuCompute::Ahead GpuCompute::AheadOf(const StepSequence& row, const OutputRules& rules) {
   auto& cache = static_cast<GpuRowCache&>(*row.cache);  // NewCache's own
   const int sequence =
@@ -241,7 +240,7 @@ GpuCompute::Ahead GpuCompute::AheadOf(const StepSequence& row, const OutputRules
   return ahead;
 }
 
-// Returns the outputs of searches whose candidates the best outputs leave open.
+// Returns the outputs of searches whose best outputs do not determine the candidates.
 std::vector<size_t> GpuCompute::Join(const std::vector<OutputRules>& rules,
                                      std::vector<Given>* given) const {
   std::vector<OfferedOutput> offered;
@@ -302,7 +301,7 @@ std::vector<GpuCompute::Given> GpuCompute::Decode(const std::vector<OutputRules>
 // first: the rule of the row's first output.
 void GpuCompute::AddPieces(const StepSequence& row, size_t first,
                            const std::vector<OutputRules>& rules, std::vector<Piece>* pieces) {
-  const size_t given = row.count - row.outputs;  // before the first with a choice after it
+  const size_t given = row.count - row.outputs;  // tokens without a choice
   const auto rule_of = [&](size_t token) { return first + token - given; };
   for (size_t begin = 0; begin < row.count;) {
     size_t end = row.outputs == 0 ? row.count : std::max(begin, given) + 1;
@@ -313,7 +312,7 @@ void GpuCompute::AddPieces(const StepSequence& row, size_t first,
   }
 }
 
-// Of one pass: the room of the buffers, few lists, and one choice of heads.
+// Whether they fit into one pass: size of the buffers, number of lists, and one selection of heads.
 bool GpuCompute::Fits(const std::vector<Piece>& pass, const Piece& piece,
                       const std::vector<OutputRules>& rules) const {
   size_t tokens = piece.end - piece.begin;
@@ -362,7 +361,7 @@ void GpuCompute::RunPass(const std::vector<Piece>& pass, const std::vector<Outpu
   }
 }
 
-// Tokens that are aligned are all asked for.
+// All tokens have an output if they are aligned.
 GivenTokens GpuCompute::GivenBy(const Piece& piece, const OutputRules& rules) {
   const StepSequence& row = *piece.row;
   GivenTokens given;
@@ -377,8 +376,8 @@ GivenTokens GpuCompute::GivenBy(const Piece& piece, const OutputRules& rules) {
   return given;
 }
 
-// A draw of more candidates than a device keeps; of all, where they are not all drawn from; of one
-// of several sequences, whose steps are not the device's positions.
+// Draws that the device cannot make: from more candidates than it keeps; from all, with top_p below
+// 1; and for several sequences, whose steps are not the device's positions.
 bool GpuCompute::HostChooses(const OutputRules& rules, const StepSequence& row) const {
   if (rules.candidates > 0) return !rules.of_best || rules.Best() > kMostCandidates;
   if (!rules.draw) return false;
@@ -389,7 +388,7 @@ bool GpuCompute::HostChooses(const OutputRules& rules, const StepSequence& row) 
   return of_all ? sampler.topp() < 1 : sampler.topk() > kMostCandidates;
 }
 
-// length: of the sequence, where these rules come first. limit: see TokenRules.
+// length: of the sequence when these rules first apply. limit: see TokenRules.
 TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& row, size_t length,
                                 size_t limit) const {
   TokenRules there;
@@ -404,7 +403,7 @@ TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& ro
   there.limit = limit;
   const bool early = limit > 0 && rules.before->size() < rules.min_length;
   for (const int64_t output : rules.forbidden) {
-    if (early && IsEnd(rules, output)) continue;  // the device forbids it by itself
+    if (early && IsEnd(rules, output)) continue;  // the device forbids it itself
     there.forbidden.push_back(IdOf(rules.map, output));
   }
   if (limit > 0) AddEnds(rules, &there);

@@ -30,16 +30,16 @@ class GpuEncoding final : public Encoding {
   int name() const { return name_; }
 
  private:
-  const CacheBlock block_;  // stands for the memory that it takes
+  const CacheBlock block_;  // accounts for its memory
   const std::shared_ptr<GpuEngine> engine_;
   const int name_;
 };
 
-// Keys and values of a row on a GPU, and the sequences that stand for it there: one for each beam,
-// and for each token of a draft that has rules of its own.
+// Keys and values of a row on a GPU, and its sequences there: one for each beam, and for each token
+// of a draft that has rules of its own.
 class GpuRowCache final : public RowCache {
  public:
-  // tokens: of each sequence, at most.
+  // tokens: limit for each sequence.
   GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block, size_t tokens);
   ~GpuRowCache() override;
 
@@ -48,11 +48,11 @@ class GpuRowCache final : public RowCache {
   void BeginStep() { used_ = 0; }
   int NextSequence(const GpuEncoding& encoding, size_t prompt);
 
-  // What the step that runs ahead finds for the row, or has found.
+  // The row's result in the step that runs ahead.
   struct Coming {
     uint64_t step;    // its number
     size_t output;    // of the step
-    size_t position;  // of these tokens, which it runs; none: the host does not know yet which
+    size_t position;  // of these tokens, which the step runs; none: not known to the host yet
     std::vector<int32_t> tokens;
     std::optional<ChosenToken> chosen;  // once it is read
   };
@@ -61,12 +61,12 @@ class GpuRowCache final : public RowCache {
  private:
   void Forget() noexcept;
 
-  const CacheBlock block_;  // stands for the memory that it takes
+  const CacheBlock block_;  // accounts for its memory
   const std::shared_ptr<GpuEngine> engine_;
   const std::shared_ptr<Pages> pages_;
   const size_t tokens_;
   std::vector<int> sequences_;
-  size_t used_ = 0;  // of them, in this step
+  size_t used_ = 0;  // sequences used in this step
 };
 
 // Encodes sources of all lengths together, without padding.
@@ -81,12 +81,13 @@ class GpuEncoder final : public SourceEncoder {
   const GpuModel& model_;
 };
 
-// On a GPU. A choice whose rules the kernels do not have is made here, of copied logits.
+// Runs loops on a GPU. If the kernels lack a rule, the choice is made on the host from copied
+// logits.
 //
-// Where each row of a step has one sequence whose next token the device chooses by itself, the step
-// after it is launched before its tokens are read: its rows go on with what was chosen, and end by
-// themselves. So a row that joins gets its choices one step later. Where the next
-// step wants something else for a row than what was run ahead, the row is run again.
+// If each row of a step has one sequence whose next token the device chooses itself, the next step
+// is launched before this step's tokens are read: its rows continue with the chosen tokens, and end
+// themselves. So a joining row gets its choices one step later. If the next step needs other input
+// for a row than was run ahead, the row is run again.
 class GpuCompute final : public LoopCompute {
  public:
   GpuCompute(const GpuModel& model, LoopCaches* caches)
@@ -104,21 +105,21 @@ class GpuCompute final : public LoopCompute {
   void Rest() noexcept override;
 
  private:
-  // Some tokens of a row, after which the choices have the same rules.
+  // Some tokens of a row whose choices have the same rules.
   struct Piece {
     const StepSequence* row;
     size_t begin, end;  // of its tokens
-    size_t chosen;      // so many of the last ones have a choice after them,
-    size_t rule;        // the first of these by this one, of all rules
+    size_t chosen;      // number of last tokens with a choice
+    size_t rule;        // index of the first choice's rules
   };
 
-  // What a step gives an output, before the outputs of a search are joined.
+  // A step's result for an output, before the outputs of a search are joined.
   struct Given {
     Found found;
     OfferedOutput offered = {};
   };
 
-  // A row of a step that runs ahead, and what the step before it gives.
+  // A row of a step that runs ahead, and its input from the step before.
   struct Ahead {
     GpuRowCache* cache;
     std::optional<GpuRowCache::Coming> ready;
@@ -149,7 +150,7 @@ class GpuCompute final : public LoopCompute {
   LoopCaches* const caches_;
   GpuEncoder encoder_;
   GpuWork work_;
-  std::unique_ptr<GpuStep> ahead_;  // null: none runs
+  std::unique_ptr<GpuStep> ahead_;  // null: no step runs ahead
   uint64_t ahead_number_ = 0;
   std::vector<StepSequence> rows_;  // of the last step
   std::vector<std::vector<float>> numbers_;

@@ -273,7 +273,7 @@ Graph& GpuDecoder::GraphOf(const Step& step) {
   return GraphOf(key, [&] { LaunchStep(step); });
 }
 
-// Puts the outputs in groups, those of one list together, and notes their places.
+// Groups the outputs by list, and records their places.
 GpuDecoder::Step GpuDecoder::MakeStep(int rows, const std::vector<Wanted>& wanted) {
   Step step = {rows, false, {}};
   const int nobody = static_cast<int>(given_.token.count() - kNobody);
@@ -364,7 +364,7 @@ std::unique_ptr<GpuStep> GpuDecoder::Launch(const std::vector<GivenTokens>& rows
   return AskForChoices();
 }
 
-// Of the graph that was run last. The next one may follow at once: it finds them copied.
+// Requests the choices of the last graph. They are copied before the next graph can change them.
 std::unique_ptr<GpuStep> GpuDecoder::AskForChoices() {
   std::unique_ptr<GpuStep> step;
   if (idle_.empty()) {

@@ -19,16 +19,16 @@
 
 namespace ct2triton::gpu {
 
-// How a sequence's next token is chosen, by plain values. Tokens are vocabulary ids.
+// Rules for choosing a sequence's next token, as plain values. Tokens are vocabulary ids.
 struct TokenRules {
-  float penalty = 1;  // of tokens that the sequence has already
-  size_t unseen = 0;  // by the penalty, of its first tokens
+  float penalty = 1;  // for tokens that the sequence has already
+  size_t unseen = 0;  // number of first tokens that the penalty ignores
   std::vector<int> ends;
   std::vector<int> forbidden;
   size_t min_length = 0;  // tokens before an end may come
-  size_t limit = 0;       // tokens, with which the sequence ends; 0: it cannot go on by itself
+  size_t limit = 0;       // length at which the sequence ends; 0: it cannot continue by itself
   size_t candidates = 1;  // wanted, at most kMostCandidates
-  bool draws = false;     // by random numbers, which `key` and the position determine
+  bool draws = false;     // with random numbers determined by `key` and the position
   uint64_t key = 0;
   size_t top_k = 0;  // of a draw; 0: all, and top_p is 1 then
   float top_p = 1;
@@ -39,17 +39,17 @@ struct TokenRules {
   size_t first_source = 0, sources = 0;  // tokens of the source where an alignment may point
 };
 
-// What a sequence brings into a step: some tokens, which stand from `position` on.
+// A sequence's input to a step: tokens, from `position` on.
 struct GivenTokens {
   int sequence = 0;
   size_t position = 0;
-  // Empty: the one that was chosen for the sequence last, which the host need not know yet, and
-  // nothing where it ended the sequence.
+  // Empty: the token chosen last for the sequence, which the host need not know yet; no token if it
+  // ended the sequence.
   std::vector<int> tokens = {};
-  size_t outputs = 1;  // so many of the last tokens are asked what follows them
-  // Where in its cache each token of the sequence lies, those to be run now too; empty: in order.
+  size_t outputs = 1;  // number of last tokens whose logits are computed
+  // Cache slot of each token of the sequence, including those to be run now; empty: in order.
   std::vector<int> places = {};
-  // What a penalty sees before the last output, as outputs; empty: what the device has.
+  // Outputs before the last one, for a penalty; empty: those on the device.
   std::vector<int> before = {};
 };
 
@@ -61,7 +61,7 @@ struct TokenCandidate {
 struct ChosenToken {
   TokenCandidate chosen;  // token -1: the sequence had ended, or no logit was a number
   std::vector<TokenCandidate> candidates;  // best first
-  int aligned_source = 0;                  // of those where it may point
+  int aligned_source = 0;                  // among the tokens where it may point
   float alignment_weight = 0;
 };
 
@@ -72,56 +72,56 @@ struct GpuLimits {
   size_t source_tokens = 64;   // of a source
   size_t target_tokens = 64;   // of a sequence
   size_t cache_bytes = 0;      // 0: nine tenths of what is free
-  size_t outputs = 0;          // of a step; 0: one of each sequence and token
+  size_t outputs = 0;          // of a step; 0: one per sequence and token
 };
 
-// Of an output that a step was asked for.
+// Place of an output that a step computes.
 struct OutputPlace {
   int list, output;
   size_t candidates;
 };
 
 struct GpuEncoded;   // an encoding
-struct GpuSequence;  // what the host knows of one
-struct GpuOutputs;   // room for logits and choices
+struct GpuSequence;  // host's state of a sequence
+struct GpuOutputs;   // buffers for logits and choices
 class GpuStep;       // a step that the device may not have finished
 
 // A translation model on a GPU: encodings, running sequences with their keys and values, and the
-// choice of their tokens. One thread's at a time; no number of the GPU's crosses this interface but
-// those that are asked for. Failures of the device are thrown as Error.
+// choice of their tokens. Not thread-safe. Copies only requested numbers from the GPU. Throws
+// failures of the device as Error.
 class GpuDecoder {
  public:
   GpuDecoder(const GpuPlace& place, const ModelFile& file, const ComputeTypes& types,
              std::optional<float> epsilon, const GpuLimits& limits);
   ~GpuDecoder();
 
-  // Sources of any lengths, without padding. Gives the name of each encoding.
+  // Encodes sources of any lengths, without padding. Returns the ID of each encoding.
   std::vector<int> Encode(const std::vector<std::vector<int>>& sources);
   void ForgetEncoding(int encoding);  // its sequences keep what they need
 
-  // Ascending tokens that a sequence may be held to. Gives the list's name.
+  // Adds a list of candidates, ascending. Returns the list's ID.
   int AddList(const std::vector<int>& tokens);
 
-  // A sequence that gets its rules by SetRules(). cache: where its keys and values lie; sequences
-  // may share one. Gives its name.
+  // Adds a sequence, whose rules SetRules() sets. cache: for its keys and values; sequences may
+  // share one. Returns its ID.
   int Join(int encoding, size_t prompt, const std::shared_ptr<Pages>& cache);
   std::shared_ptr<Pages> NewCache() { return std::make_shared<Pages>(&slots_); }
   size_t free_sequences() const;
-  // Whether the device had others before.
+  // Returns whether the rules changed.
   bool SetRules(int sequence, const TokenRules& rules);
   void Forget(int sequence);
 
-  // A step of these sequences, without waiting for it: others may be launched after it. heads:
-  // whose attention aligns tokens; null: the model's own.
+  // Launches a step of these sequences without waiting for it; more steps may be launched. heads:
+  // whose attention aligns tokens; null: the model's.
   std::unique_ptr<GpuStep> Launch(const std::vector<GivenTokens>& rows,
                                   const AlignmentHeads* heads = nullptr);
-  // Waits for the step. Gives what follows the outputs that were asked for, in order.
+  // Waits for the step. Returns the chosen tokens of its outputs, in order.
   std::vector<ChosenToken> Read(std::unique_ptr<GpuStep> step);
-  void Drop(std::unique_ptr<GpuStep> step) noexcept;  // its results are not wanted
-  void Wait() const { gpu_.Wait(); }                  // for all that was asked for
+  void Drop(std::unique_ptr<GpuStep> step) noexcept;  // its results are not needed
+  void Wait() const { gpu_.Wait(); }                  // for all launched work
 
   size_t outputs() const { return last_.size(); }  // of the step that was launched last
-  // Of one of them: [outputs of the projection or list]. Waits for the step.
+  // Logits of one of these: [outputs of the projection or list]. Waits for the step.
   std::vector<float> Logits(size_t output) const;
   size_t taken_pages() const { return slots_.taken_pages(); }
   size_t cache_bytes() const { return slots_.bytes(); }
@@ -136,7 +136,7 @@ class GpuDecoder {
   std::optional<Error> loss() const { return gpu_.loss(); }  // without a lock
 
  private:
-  // A row of a step whose output is wanted, and the list that it is held to (-1: none).
+  // A row of a step with an output, and its list of candidates (-1: none).
   struct Wanted {
     int row, sequence, list;
   };
@@ -192,11 +192,11 @@ class GpuDecoder {
   std::map<int, std::shared_ptr<GpuEncoded>> encodings_;
   AlignmentHeads aligning_;
   int next_encoding_ = 0;
-  std::vector<Buffer<int>> listed_;                      // by name, of whatever sequence
-  std::vector<std::unique_ptr<GpuSequence>> sequences_;  // by name; null: free
+  std::vector<Buffer<int>> listed_;                      // by ID
+  std::vector<std::unique_ptr<GpuSequence>> sequences_;  // by ID; null: free
   std::map<std::vector<int>, std::unique_ptr<Graph>> graphs_;
   size_t kernels_of_graph_ = 0;
-  std::vector<OutputPlace> last_;  // of the last step, in the order in which they were asked for
+  std::vector<OutputPlace> last_;  // of the last step, in order of request
   std::vector<std::unique_ptr<GpuStep>> idle_;
 };
 

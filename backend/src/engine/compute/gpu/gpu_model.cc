@@ -19,7 +19,7 @@ constexpr size_t kStepTokens = 128;    // and outputs; a step of more takes seve
   throw Error(ErrorCode::kUnsupported, "the GPU's kernels cannot run this model: " + why);
 }
 
-// As CTranslate2 resolves compute_type, but that "auto" leaves int8 weights as they are.
+// As CTranslate2 resolves compute_type, except that "auto" keeps int8 weights.
 ComputeTypes TypesOf(const Weights& weights) {
   const ElementType stored = weights.file().Get("decoder/layer_0/ffn/linear_0/weight").type;
   const bool stored_int8 = stored == ElementType::kInt8;
@@ -71,7 +71,7 @@ GpuModel::GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place
       const int name = engine_->decoder.AddList({map->numbered().begin(), map->numbered().end()});
       lists_[map] = {name, engine_->decoder.weight_bytes() - before};
     }
-  } catch (const Error& error) {  // what is missing is no fault of the files
+  } catch (const Error& error) {  // a missing driver is not an error of the files
     if (error.code() != ErrorCode::kUnavailable) throw;
     if (DeviceLoss::Of(place.library, place.ordinal).error()) throw;
     throw Error(ErrorCode::kUnsupported, error.what());

@@ -17,7 +17,7 @@ namespace ct2triton::gpu {
 
 class GpuRowCache;
 
-// A model on a GPU and what the loops of all threads have there, one thread's at a time.
+// A model on a GPU with the state of all its loops. Used by one thread at a time.
 struct GpuEngine {
   GpuEngine(const GpuPlace& place, const Weights& weights, const GpuLimits& limits);
 
@@ -30,7 +30,7 @@ struct GpuEngine {
 // A model whose loops run on our own kernels for GPUs.
 class GpuModel final : public DeviceModel {
  public:
-  // Throws Error(kUnsupported), with the reason, where they cannot run it there.
+  // Throws Error(kUnsupported), with the reason, if the kernels cannot run the model.
   GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place);
 
   std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const override;
@@ -42,12 +42,12 @@ class GpuModel final : public DeviceModel {
   size_t MapBytes(const VocabularyMap& map) const override;
   size_t CacheFloats(const CheckedRow& row) const override { return FloatsOf(CacheTokens(row)); }
   size_t SourceCacheFloats(size_t tokens) const override { return FloatsOf(tokens); }
-  // As many floats as the pages of so many tokens take.
+  // Size in floats of the pages for `tokens` tokens.
   size_t FloatsOf(size_t tokens) const;
 
   const GpuLimits& limits() const { return limits_; }
   const std::shared_ptr<GpuEngine>& engine() const { return engine_; }
-  // The list of the engine that stands for a map; none: the whole vocabulary.
+  // The engine's list for a map; none: the whole vocabulary.
   std::optional<int> ListOf(const VocabularyMap* map) const;
   std::string Description() const;
 

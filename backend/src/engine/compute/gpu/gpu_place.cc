@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kImages[] = "gpu_kernels.bin";  // of tools/gpu_images.py
 
-// Beside the library that this code is in.
+// In the folder of the library that contains this code.
 std::string ImagesFile() {
   Dl_info info = {};
   if (dladdr(kImages, &info) == 0 || info.dli_fname == nullptr) return kImages;

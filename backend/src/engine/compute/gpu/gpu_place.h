@@ -8,10 +8,10 @@
 
 namespace ct2triton::gpu {
 
-// Where the decode loops of a device run on our GPU kernels; none: not there. On a GPU they do,
-// with the images beside this library. Where the environment variable CT2_TRITON_GPU is "emulated",
-// they run on the emulation, whatever the device: libct2triton_emulated_gpu.so, as the system finds
-// it. Throws Error(kInvalidArgument) where the variable has another value.
+// The GPU on which decode loops of a device run our kernels; none: they do not. On a GPU, they use
+// the images in this library's folder. If the environment variable CT2_TRITON_GPU is "emulated",
+// they use the emulation on every device: libct2triton_emulated_gpu.so, from the system's search
+// path. Throws Error(kInvalidArgument) for another value of the variable.
 std::optional<GpuPlace> PlaceOf(const Device& device);
 
 }  // namespace ct2triton::gpu

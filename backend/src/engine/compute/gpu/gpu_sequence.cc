@@ -9,7 +9,7 @@
 namespace ct2triton::gpu {
 namespace {
 
-constexpr size_t kListed = 32;  // tokens that a sequence has room for in any case
+constexpr size_t kListed = 32;  // tokens that each sequence has room for
 
 void RequireRules(const TokenRules& rules) {
   if (rules.candidates == 0 || rules.candidates > kMostCandidates) {
@@ -136,7 +136,7 @@ int GpuDecoder::Join(int encoding, size_t prompt, const std::shared_ptr<Pages>& 
   return name;
 }
 
-// Gives the sequence slots for so many tokens in order.
+// Gives the sequence slots in order for this many tokens.
 void GpuDecoder::Reserve(int name, size_t tokens) {
   GpuSequence& sequence = Known(name);
   sequence.cache->Reserve(tokens);

@@ -21,7 +21,7 @@ struct GpuSequence {
   TokenRules rules;
   std::optional<Rule> rule;  // as the device has it
   std::vector<int> listed;   // ends and forbidden outputs, which the rule refers to
-  size_t in_order = 0;       // so many places of its table are those of the cache in order
+  size_t in_order = 0;       // number of first table entries that are in the order of the cache
   size_t prompt = 0;
 };
 
@@ -49,7 +49,7 @@ class GpuStep {
 
   Arrivals<Chosen> chosen;
   Arrivals<Candidate> candidates;
-  Event done;  // they are there
+  Event done;  // set once they are copied
   std::vector<OutputPlace> places;
 };
 

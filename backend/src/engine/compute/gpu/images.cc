@@ -32,7 +32,7 @@ std::string ReadFile(const std::string& path) {
   throw Error(ErrorCode::kUnavailable, "the kernels of GPUs are damaged: " + path);
 }
 
-// Greater for a better image, 0 for one that does not fit.
+// Higher for a better image; 0: unsuitable.
 uint32_t Fit(const Entry& entry, uint32_t capability) {
   if (entry.capability > capability) return 0;
   if (entry.is_ptx != 0) return 1 + entry.capability;

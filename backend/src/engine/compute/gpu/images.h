@@ -7,8 +7,8 @@ namespace ct2triton::gpu {
 
 // The image of the kernels for a GPU of a compute capability (80 for 8.0) in the file `packed`,
 // which tools/gpu_images.py writes: a cubin of the same major number and no greater minor number;
-// else the PTX, where it is for no later GPU. Throws Error(kUnsupported) where none fits and
-// Error(kUnavailable) where the file is damaged.
+// if there is none, the PTX, unless it is for later GPUs. Throws Error(kUnsupported) if no image
+// fits, and Error(kUnavailable) if the file is damaged.
 std::string ImageFor(const std::string& packed, int capability);
 
 }  // namespace ct2triton::gpu

@@ -103,7 +103,7 @@ void Pass::Attend(AttentionArgs args, const AttentionWeights& attention, int que
                static_cast<unsigned>(rows_), 128, AttentionSharedBytes(tokens), args);
 }
 
-// The rows become x * matrix^T + what they were.
+// rows += x * matrix^T.
 void Pass::AddTo(const Matrix& matrix, const Buffer<unsigned char>& x, const Norm& norm) {
   ProductArgs args = Normed(matrix, pending_);
   args.x = x.get();

@@ -10,7 +10,7 @@
 
 namespace ct2triton::gpu {
 
-// Rows are computed in whole tiles: of 16, and of 64 beyond 64 rows.
+// Rounds up to whole tiles: of 16 rows, or of 64 for more than 64 rows.
 inline int Bucket(size_t rows) {
   const size_t tile = rows > 64 ? 64 : 16;
   return static_cast<int>((rows + tile - 1) / tile * tile);
@@ -24,7 +24,7 @@ struct RowBuffers {
   Buffer<int> token, position, sequence, slot;
 };
 
-// Room for what lies between the kernels of a pass.
+// Buffers for intermediate results between the kernels of a pass.
 struct Workspace {
   Workspace(Gpu* gpu, const ModelWeights& weights, size_t rows);
 
@@ -36,14 +36,14 @@ struct Workspace {
 // Launches the kernels of an encoder or a decoder over some rows, one after the other.
 class Pass {
  public:
-  // rows: as many as a Bucket() has.
+  // rows: a multiple of a tile, see Bucket().
   Pass(Gpu* gpu, const ModelWeights& weights, const SideWeights& side, Workspace* workspace,
        const RowBuffers& state, int rows);
 
-  // slots: null where the host sets the slots of the rows.
+  // slots: null: the host sets the slots of the rows.
   void Embed(const int* slots, int slots_stride, const int* prompt, const Next* next);
-  // The rest of `attention` is set here. to: where the rows' keys and values go; null: they stay
-  // beside the query, and the attention reads them there.
+  // Sets the other members of `attention`. to: cache for the rows' keys and values; null: they stay
+  // next to the query, where attention reads them.
   void Self(const LayerWeights& layer, AttentionArgs attention, const Cache* to);
   void Source(const LayerWeights& layer, AttentionArgs attention);
   void FeedForward(const LayerWeights& layer);
@@ -51,9 +51,9 @@ class Pass {
   void Keys(const Matrix& keys, const Cache& to);
   // chosen: rows of the pass, as many as `outputs`, in whole tiles.
   void Logits(const Matrix& projection, const int* chosen, int outputs, float* logits);
-  // Numbers of a row beside each other where Self() keeps keys and values.
+  // Numbers per row in the buffer where Self() keeps keys and values.
   int projected_stride() const { return 3 * weights_.heads_width(); }
-  // What the rows are; float32, [rows, width]. Normalized by the caller.
+  // State of the rows; float32, [rows, width]. The caller applies the last norm.
   const Buffer<float>& x() const { return workspace_->x[now_]; }
 
  private:
@@ -71,7 +71,7 @@ class Pass {
   Workspace* const workspace_;
   const RowBuffers& state_;
   const int rows_;
-  int now_ = 0;        // which of the two streams holds the rows
+  int now_ = 0;        // index of the buffer that holds the rows
   Norm pending_ = {};  // after a sublayer, in such models: applied when the rows are read
 };
 

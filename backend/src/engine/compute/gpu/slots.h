@@ -11,7 +11,7 @@
 namespace ct2triton::gpu {
 
 // Memory of keys and values, in pages of slots of one token each. It grows in slabs when pages are
-// taken, and none of its addresses ever changes.
+// taken; addresses never change.
 class Slots {
  public:
   static constexpr int kPageShift = 4;
@@ -21,7 +21,8 @@ class Slots {
   // slot_bytes: of all layers. most_bytes: of all slabs together.
   Slots(Gpu* gpu, size_t slot_bytes, size_t most_bytes);
 
-  // The first slots of so many pages, or none: throws Error(kUnavailable) where memory is short.
+  // Takes `count` pages and returns their first slots. Throws Error(kUnavailable) without enough
+  // memory; then takes none.
   std::vector<int> Take(size_t count);
   void Release(const std::vector<int>& pages) noexcept;
   size_t taken_pages() const { return taken_; }
@@ -45,7 +46,7 @@ class Slots {
   std::atomic<size_t> taken_{0};
 };
 
-// Pages that go back with this object.
+// Pages that this object owns and returns.
 class Pages {
  public:
   explicit Pages(Slots* slots) : slots_(slots) {}
@@ -54,9 +55,9 @@ class Pages {
   Pages& operator=(const Pages&) = delete;
 
   void Clear() noexcept;
-  // Has room for so many tokens from now on.
+  // Reserves slots for this many tokens.
   void Reserve(size_t tokens);
-  // Of a token's place among those that there is room for.
+  // Slot of the token at `place`, which must be reserved.
   int SlotOf(size_t place) const {
     return first_slots_[place >> Slots::kPageShift] + static_cast<int>(place % Slots::kPageSlots);
   }

@@ -105,7 +105,7 @@ const float* ModelWeights::Floats(const std::string& name, int64_t count) {
   const float*& there = uploaded_[variable.offset];
   if (there != nullptr) return there;
   std::vector<float> values = file_.Floats(name);
-  // Padded, since a bias is read for whole tiles.
+  // Padded, because a bias is read for whole tiles.
   values.resize(static_cast<size_t>(Padded(count)));
   return there = Keep(values);
 }
@@ -141,7 +141,7 @@ const ModelWeights::Packed& ModelWeights::Pack(const std::string& scope) {
     args.from = plain.get();
     args.to = tiles.get() + static_cast<size_t>(first) * row_bytes;
     gpu_->Launch("pack", static_cast<unsigned>(Padded(args.n)), 1, kPackThreads, 0, args);
-    gpu_->Wait();  // `plain` goes
+    gpu_->Wait();  // before `plain` is freed
     for (int64_t i = 0; int8_ && i < args.n; ++i) {
       scale.push_back(1 / block.scales[static_cast<size_t>(i)]);
     }
@@ -182,7 +182,7 @@ AttentionWeights ModelWeights::ReadAttention(const std::string& scope, bool to_s
     Refuse("the sizes of " + scope + " do not fit " + std::to_string(heads) +
            " heads, each a multiple of 8 wide and at most 256");
   }
-  // CTranslate2's default comes from the width of the output.
+  // CTranslate2's default depends on the width of the output.
   const auto share = static_cast<float>(attention.out.n / heads);
   attention.scale =
       static_cast<float>(file_.Attribute(scope + "/queries_scale", 1 / std::sqrt(share)));

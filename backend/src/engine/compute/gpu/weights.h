@@ -31,13 +31,13 @@ struct LayerWeights {
   bool gated = false;
 };
 
-// What a model is computed in, whatever its file holds.
+// Number types used for computing, independent of the model's file.
 struct ComputeTypes {
   Number activations = kFloat16;  // kFloat32, kFloat16 or kBfloat16
-  bool int8_weights = false;      // else weights are of the activations' type, too
+  bool int8_weights = false;      // false: weights have the activations' type
 };
 
-// Tokens of a source and of a sequence that the model is to know positions of.
+// Largest numbers of positions of a source and of a sequence.
 struct MostPositions {
   size_t source, target;
 };
@@ -57,23 +57,23 @@ struct SideWeights {
   std::vector<LayerWeights> layers;
 };
 
-// The weights of a translation model in a GPU's memory, in the form that the kernels read. Refuses,
-// by Error(kUnsupported), what they do not compute.
+// The weights of a translation model in a GPU's memory, in the form that the kernels read. Throws
+// Error(kUnsupported) for models that they do not support.
 class ModelWeights {
  public:
-  // epsilon: of the norms, as the model's config.json has it; none: CTranslate2's.
+  // epsilon: of the norms, from the model's config.json; none: CTranslate2's.
   ModelWeights(Gpu* gpu, const ModelFile& file, const ComputeTypes& types,
                const MostPositions& most, std::optional<float> epsilon);
 
   const SideWeights& encoder() const { return encoder_; }
   const SideWeights& decoder() const { return decoder_; }
   const Matrix& projection() const { return projection_; }
-  int outputs() const { return outputs_; }  // of the projection, without those that pad it
+  int outputs() const { return outputs_; }  // of the projection, without padding
   float output_scale() const { return output_scale_; }
   int width() const { return projection_.k; }
   int heads_width() const { return decoder_.layers[0].self.out.k; }
-  int inner_width() const;                                        // the widest of all layers
-  const AlignmentHeads& alignment() const { return alignment_; }  // as the model has it
+  int inner_width() const;                                        // the largest of all layers
+  const AlignmentHeads& alignment() const { return alignment_; }  // of the model
   size_t bytes() const;
   // "f32", "f16", "bf16" or "i8": the products' kernels, and "f32", "f16" or "bf16": attention's.
   std::string WeightName() const;
@@ -82,7 +82,7 @@ class ModelWeights {
   // Row tiles of a block of the products for many rows.
   int many_tiles() const { return type_ == kFloat32 ? kManyTilesFloat32 : kManyTiles; }
 
-  // The projection to these outputs alone. The matrix is there as long as this object.
+  // The projection to only these outputs. The matrix lives as long as this object.
   Matrix Select(const std::vector<int>& outputs);
 
  private:
@@ -93,7 +93,7 @@ class ModelWeights {
   Matrix ReadMatrix(const std::string& scope);
   struct Packed {
     const void* tiles = nullptr;
-    const float* scale = nullptr;  // what int8 weights are multiplied by
+    const float* scale = nullptr;  // factor of int8 weights
   };
   const Packed& Pack(const std::string& scope);
   AttentionWeights ReadAttention(const std::string& scope, bool to_source, int heads);
@@ -111,7 +111,7 @@ class ModelWeights {
   const std::optional<float> epsilon_;
   std::vector<Buffer<float>> floats_;
   std::vector<Buffer<unsigned char>> tiles_;
-  // What several names share, by its place in the file.
+  // Packed weights by offset in the file, because several names may share them.
   std::map<uint64_t, Packed> packed_;
   std::map<uint64_t, const float*> uploaded_;
   SideWeights encoder_, decoder_;

@@ -10,7 +10,7 @@ namespace ct2triton::products {
 
 ChoiceState StartChoice(const ChoiceRules& rules) {
   ChoiceState state;
-  // The lowest number, not infinity: differences to it stay numbers.
+  // Not infinity, so that differences are never NaN.
   std::fill(std::begin(state.best), std::end(state.best), std::numeric_limits<float>::lowest());
   std::fill(std::begin(state.panel), std::end(state.panel), 0);
   std::fill(std::begin(state.sum), std::end(state.sum), 0.0f);
@@ -25,7 +25,7 @@ ChoiceState StartChoice(const ChoiceRules& rules) {
   return state;
 }
 
-// Of equal logits the first output wins, as in a search from the first to the last.
+// Of equal logits the first output wins.
 Choice FinishChoice(const ChoiceState& state, int panel_outputs) {
   Choice choice{panel_outputs * int64_t{state.panel[0]}, state.best[0], 0, state.found};
   for (int lane = 1; lane < panel_outputs; ++lane) {

@@ -8,7 +8,7 @@
 
 namespace ct2triton::products {
 
-// What a row wants of the product with the vocabulary.
+// The results that a row needs from the product with the vocabulary.
 struct ChoiceRules {
   bool log_total = false;          // for scores
   float* logits = nullptr;         // where to write [outputs] logits as well, null for nowhere
@@ -23,14 +23,14 @@ struct ChoiceRules {
 struct Choice {
   int64_t output = 0;   // the first that has the largest logit
   float logit = 0;      // its logit
-  float log_total = 0;  // log of the sum of exp(logit), if asked for: its score is the difference
-  int32_t found = 0;    // of the best outputs; fewer than wanted where there are no more
+  float log_total = 0;  // log of the sum of exp(logit), if requested; score = logit - log_total
+  int32_t found = 0;    // number of best outputs; may be fewer than wanted
 };
 
-// What a kernel's `choose` begins with. Keeps pointers into `rules`.
+// Initial state for a kernel's `choose`. Keeps pointers into `rules`.
 ChoiceState StartChoice(const ChoiceRules& rules);
 
-// The choice of a row from its lanes, of which a panel has `panel_outputs`.
+// The choice of a row from its `panel_outputs` lanes.
 Choice FinishChoice(const ChoiceState& state, int panel_outputs);
 
 }  // namespace ct2triton::products

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernel is: the products of one instruction set with weights of one type, and the layouts
-// it wants. Kernels
-// take plain pointers and know nothing of CTranslate2; their files may not include more than this
-// header, kernel_body.h and the compiler's intrinsics (see CMakeLists.txt).
+// A kernel: the products of one instruction set with weights of one type, and its data layouts.
+// Kernels take plain pointers and do not use CTranslate2; their files may only include this header,
+// kernel_body.h and the compiler's intrinsics (see CMakeLists.txt).
 #pragma once
 
 #include <cstddef>
@@ -13,31 +12,30 @@ namespace ct2triton::products {
 
 enum class WeightType { kInt8, kFloat32 };
 
-// How an input x becomes a byte, with scale = 127 / (largest magnitude of its row). Which one the
-// loaded CTranslate2 does depends on its compiler, so it is found by comparison, not assumed. All
-// of them round to nearest, ties to even.
+// How an input x becomes a byte, with scale = 127 / (largest magnitude of its row). CTranslate2's
+// method depends on its compiler, so it is found by comparison. All round to nearest, ties to even.
 enum class Rounding {
   kOnce,    // round(fma(x, scale, 128)): multiply and add were contracted; the wheels for x86-64
   kTwice,   // round(x * scale + 128), the product rounded first
   kSigned,  // round(x * scale), where CTranslate2 does not shift its inputs to unsigned bytes
 };
 
-// What follows the bias. Names and order as CTranslate2 has them (ops/activation.h), and kNone.
+// Applied after the bias. CTranslate2's names and order (ops/activation.h), and kNone.
 enum class Activation { kRelu, kGeluTanh, kSwish, kGelu, kGeluSigmoid, kTanh, kSigmoid, kNone };
 
 // Weights in panels. A panel holds `panel_outputs` outputs; within it, groups of `group` inputs of
-// each output lie side by side: [inputs / group][panel_outputs][group]. Outputs are padded to whole
+// each output are adjacent: [inputs / group][panel_outputs][group]. Outputs are padded to whole
 // panels and inputs to whole groups, with zeros.
 struct PanelView {
   const std::byte* weights;  // 64-byte aligned
   const int32_t* start;      // [padded outputs]: what sums of bytes begin with: Kernel::shifted
   const float* scale;        // [padded outputs], of bytes
-  const float* bias;         // [padded outputs]; -0 where a layer has none: x + -0 is x, bit by bit
+  const float* bias;         // [padded outputs]; -0 if a layer has none: x + -0 is exactly x
   int64_t outputs;           // without padding
   int64_t groups;            // of inputs
 };
 
-// Rows as Kernel::quantize leaves them.
+// Rows quantized by Kernel::quantize.
 struct RowView {
   const std::byte* codes;
   int64_t stride;        // bytes from row to row
@@ -59,10 +57,10 @@ struct RankedOutput {
   int32_t output;
 };
 
-// The running choice of one row, by lane: a lane is an output's place in its panel. Made by
+// The running choice of one row, by lane: a lane is an output's index in its panel. Made by
 // StartChoice and read by FinishChoice, see choice.h.
 struct ChoiceState {
-  static constexpr int kLanes = 32;  // at least the outputs of a panel
+  static constexpr int kLanes = 32;  // at least the number of outputs of a panel
   float best[kLanes];                // largest logit so far
   int32_t panel[kLanes];             // the first panel that has it
   float sum[kLanes];                 // of exp(logit - best)
@@ -70,10 +68,10 @@ struct ChoiceState {
   float* logits;             // where to write all logits as well, null for nowhere
   const int64_t* forbidden;  // outputs not to choose, ascending, up to:
   const int64_t* forbidden_end;
-  RankedOutput* top;  // the best so far, best first; of equals the first output
-  int32_t wanted;     // of them, at most; 0: none
+  RankedOutput* top;  // the best so far, best first; ties: the first output first
+  int32_t wanted;     // their largest number; 0: none
   int32_t found;      // so far
-  float least;        // a logit must be above this one to be among them
+  float least;        // a logit must exceed it to be inserted
 };
 
 struct Kernel {
@@ -85,9 +83,9 @@ struct Kernel {
   int code_bytes;  // of one quantized input; a float stays one
   // Inputs are bytes shifted by 128, so sums must begin with -128 * (sum of an output's weights).
   bool shifted;
-  // One row: `inputs` floats to codes, zeros up to `padded` inputs. Returns 1 / scale.
-  // A row with a NaN has the inverse NaN, and so has what is made of it. For weights that are
-  // floats, floats are copied, whatever the rounding.
+  // One row: `inputs` floats to codes, zeros up to `padded` inputs. Returns 1 / scale. For a row
+  // with a NaN, the inverse and all results are NaN. For float weights, floats are copied, whatever
+  // the rounding.
   float (*quantize)(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
                     std::byte* codes);
   void (*write)(const PanelView& panels, const RowView& rows, const WriteTail& tail);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All of a kernel but the sums of one tile: quantizing a row, the walk over panels and rows, and
-// what follows the sums. The same text is compiled once for each instruction set, with its flags;
+// A kernel without the sums of one tile: quantizing a row, the loops over panels and rows, and the
+// processing of the sums. The same text is compiled once for each instruction set, with its flags;
 // the loops over a panel's outputs become vectors. See lane_math.h on contraction and namespaces.
 #pragma once
 
@@ -63,7 +63,7 @@ class Kernels {
 };
 
 inline float LargestMagnitude(const float* row, int64_t inputs) {
-  // The bits of floats that are not negative order like the floats; integers make a vector maximum.
+  // Bits of non-negative floats compare like the floats, and an integer maximum can be vectorized.
   int32_t largest = 0;
   for (int64_t i = 0; i < inputs; ++i) {
     int32_t bits;
@@ -85,7 +85,7 @@ inline float RoundToEven(float x) {
 template <Rounding kRounding, typename Code>
 inline void QuantizeTo(const float* row, int64_t inputs, float scale, Code* codes) {
   constexpr int kShift = sizeof(Code) == 1 ? 0 : 128;
-  // What CTranslate2 makes of numbers without a byte: with an infinite scale, or a NaN.
+  // CTranslate2's result for an infinite scale or a NaN.
   constexpr int kNoByte = kRounding == Rounding::kSigned ? 128 : 0;
   for (int64_t i = 0; i < inputs; ++i) {
     float code;
@@ -134,7 +134,7 @@ float Kernels<Tile>::Quantize(const float* row, int64_t inputs, int64_t padded, 
   return QuantizeRow(row, inputs, rounding, codes);
 }
 
-// Where the sums of a tile take their weights from: of one panel, and perhaps of the next one.
+// The weights that the sums of a tile read: one panel, and optionally the next one for prefetching.
 template <typename Weight>
 struct TileWeights {
   const Weight* panel;
@@ -146,8 +146,8 @@ struct TileWeights {
 constexpr int64_t kCacheLine = 64;
 
 // With several tiles, a panel's weights come from the cache for all but the first one. Meanwhile
-// each of the first tiles prefetches a part of the next panel, so that the memory stays busy. A
-// lone tile has no time for it, and the processor prefetches its weights itself.
+// each of the first tiles prefetches a part of the next panel, so that memory is never idle. A
+// single tile does not: it has no time, and the processor prefetches its weights itself.
 template <typename Tile>
 inline TileWeights<typename Tile::Weight> WeightsOf(const PanelView& panels, int64_t column,
                                                     int64_t tile, int64_t tiles) {
@@ -182,8 +182,8 @@ inline void TileSums(int64_t count, const typename Tile::Code* rows, int64_t str
   }
 }
 
-// Calls finish(place, sums) for each row of each panel. A panel's weights stay in the cache while
-// the rows pass by, in tiles of nearly equal size.
+// Calls finish(place, sums) for each row of each panel. A panel's weights stay in the cache for all
+// rows, which form tiles of nearly equal size.
 template <typename Tile>
 template <typename Finish>
 void Kernels<Tile>::EachTile(const PanelView& panels, const RowView& rows, const Finish& finish) {
@@ -250,7 +250,7 @@ inline void ActivateAll(Activation activation, float* values) {
   }
 }
 
-// Copies whole panels by a constant size, which is a few moves.
+// Copies whole panels with a constant size, which compiles to a few moves.
 template <int kOutputs>
 inline void Copy(const float* from, int64_t columns, float* to) {
   if (columns == kOutputs) {
@@ -276,7 +276,7 @@ void Kernels<Tile>::Write(const PanelView& panels, const RowView& rows, const Wr
   });
 }
 
-// The lowest number, not infinity: differences to it stay numbers, and none is below a first best.
+// Not infinity, so that differences are never NaN; and no logit is below it.
 template <int kOutputs>
 inline void Forbid(int64_t column, float* values, ChoiceState* state) {
   const int64_t* next = state->forbidden;
@@ -295,7 +295,7 @@ inline void KeepBest(const float* values, int32_t panel, ChoiceState* state) {
   }
 }
 
-// Moves those that are worse, of which the last one may fall out.
+// Moves worse ones back; the last one may be dropped.
 inline void Insert(const RankedOutput& added, ChoiceState* state) {
   RankedOutput* top = state->top;
   int32_t place = state->found < state->wanted ? state->found++ : state->wanted - 1;
@@ -304,7 +304,7 @@ inline void Insert(const RankedOutput& added, ChoiceState* state) {
   if (state->found == state->wanted) state->least = top[state->wanted - 1].logit;
 }
 
-// Few panels have an output that is good enough, so that all are looked at together first.
+// Few panels have an output that is good enough, so a panel's outputs are first tested together.
 template <int kOutputs>
 inline void KeepTop(const float* values, int64_t column, ChoiceState* state) {
   int32_t any = 0;
@@ -315,7 +315,7 @@ inline void KeepTop(const float* values, int64_t column, ChoiceState* state) {
   }
 }
 
-// Before KeepBest. One of the two exponents, old and new against the larger, is 0.
+// Call before KeepBest. One of the two exponents, relative to the larger maximum, is 0.
 template <int kOutputs>
 inline void KeepSum(const float* values, ChoiceState* state) {
   for (int i = 0; i < kOutputs; ++i) {

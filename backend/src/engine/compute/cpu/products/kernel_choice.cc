@@ -12,7 +12,7 @@ struct Entry {
   const Kernel* kernel;
 };
 
-// Among those for one type of weights.
+// Fastest first among kernels for the same type of weights.
 constexpr Entry kFastestFirst[] = {
 #if defined(__x86_64__)
     {Instructions::kAvx512Vnni, &kAvx512VnniKernel},

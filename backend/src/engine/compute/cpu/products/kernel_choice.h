@@ -8,14 +8,14 @@
 
 namespace ct2triton::products {
 
-// The kernels for such weights that this processor runs within MostInstructions(), the fastest
-// first; the plain one is always among them. Throws what MostInstructions() throws, as the others.
+// The kernels for such weights that this processor supports within MostInstructions(), fastest
+// first; always includes the plain one. All three functions throw what MostInstructions() throws.
 std::vector<const Kernel*> UsableKernels(WeightType weights);
 
-// The one of them called `name`. Throws Error(kInvalidArgument).
+// The usable kernel called `name`. Throws Error(kInvalidArgument).
 const Kernel& KernelNamed(const std::string& name, WeightType weights);
 
-// The fastest one.
+// The fastest usable kernel.
 const Kernel& DefaultKernel(WeightType weights);
 
 }  // namespace ct2triton::products

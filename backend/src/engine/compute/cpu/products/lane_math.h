@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations of one number, in exactly the operations of CTranslate2's AVX2 kernels, so that the
-// results are the same bits. Written for loops that a compiler turns into vectors: no branch, no
-// call. Every kernel file compiles its own copy (hence the anonymous namespace), without
-// contraction: a fused multiply-add is where Fma stands, and nowhere else.
+// Activations of one number, with exactly the operations of CTranslate2's AVX2 kernels, so that
+// results are bit-identical. Written for loops that a compiler vectorizes: no branch, no call.
+// Every kernel file compiles its own copy (hence the anonymous namespace), without contraction:
+// only Fma is a fused multiply-add.
 //
 // Sources of the formulas: exp is Cephes' expf in the order of avx_mathfun, with the multiply-adds
 // that GCC contracts there; tanh is Eigen's rational approximation; erf is Abramowitz and Stegun

@@ -16,7 +16,7 @@ namespace {
 // 255 * 128 * inputs, the largest sum, must fit an int32, and so must its start.
 constexpr int64_t kMaxInputs = 65536;
 
-// Groups of all rows, side by side; what is left of the last group is zeros.
+// Interleaves the groups of all rows; the rest of the last group is zeros.
 template <size_t kBytes>
 void PackGroups(const PanelRows& rows, int64_t width, std::byte* to) {
   constexpr auto kGroup = static_cast<int64_t>(kBytes);
@@ -36,7 +36,7 @@ void PackGroups(const PanelRows& rows, int64_t width, std::byte* to) {
   }
 }
 
-// Of an output, whose groups lie `stride` bytes apart.
+// Unpacks an output whose groups are `stride` bytes apart.
 template <size_t kBytes>
 void CopyGroups(const std::byte* from, int64_t stride, int64_t groups, std::byte* to) {
   for (int64_t group = 0; group < groups; ++group) {
@@ -67,7 +67,7 @@ PackedLinear::PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs
   weights_ = PageMemory(padded * static_cast<size_t>(groups_ * group_bytes()), shared);
   start_.resize(padded, 0);
   scale_.resize(padded, 1.0f);
-  // An output that is padding is never the best one.
+  // so that a padding output is never the best one.
   bias_.resize(padded, -std::numeric_limits<float>::infinity());
 }
 
@@ -131,7 +131,7 @@ void PackedLinear::Choose(const QuantizedRows& in, const std::vector<ChoiceRules
 
 PackedLinear PackedLinear::Select(const std::vector<int64_t>& outputs) const {
   PackedLinear selected(*kernel_, static_cast<int64_t>(outputs.size()), inputs_);
-  std::memset(selected.weights_.data(), 0, selected.weights_.bytes());  // what is no output
+  std::memset(selected.weights_.data(), 0, selected.weights_.bytes());  // padding
   for (size_t to = 0; to < outputs.size(); ++to) {
     const int64_t from = outputs[to];
     CheckOutput(from);

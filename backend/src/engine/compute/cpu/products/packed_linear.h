@@ -11,37 +11,38 @@
 
 namespace ct2triton::products {
 
-// A linear layer's variables, as CTranslate2 keeps them.
+// A linear layer's variables in CTranslate2's layout.
 struct LinearWeights {
   WeightType type;
   const void* weight;  // [outputs, inputs]
-  const float* scale;  // [outputs]: what a weight was multiplied by; null: they are floats
+  const float* scale;  // [outputs]: factor of the weights; null: weights are floats
   const float* bias;   // [outputs], or null
   int64_t outputs;
   int64_t inputs;
 };
 
-// Some rows of weights that make a panel, one after the other.
+// Consecutive rows of weights that make a panel.
 struct PanelRows {
   const std::byte* data;
   int64_t bytes;  // of a row
   int64_t count;
 };
 
-// Products with the weights packed once for one kernel, and what follows them in one pass: no sum
-// is ever written. With int8 weights, and the rounding that the loaded CTranslate2 has, outputs are
-// those of its Dense layer, bit by bit. With floats they differ in last bits, for it adds in
-// another order; but a row's bits do not depend on the other rows. Immutable: any threads may share
-// one.
+// Products with weights packed once for one kernel. Bias, activation and residual are applied in
+// the same pass, so sums are never written. With int8 weights and the loaded CTranslate2's
+// rounding, outputs are bit-identical to its Dense layer. With floats the last bits differ, because
+// CTranslate2 adds in another order, but a row's bits do not depend on the other rows. Immutable
+// and thread-safe.
 class PackedLinear {
  public:
-  // Copies what it needs of `weights`, whose type is the kernel's; `shared`: see PageMemory. Throws
-  // Error(kUnsupported) for a size that its sums cannot take.
+  // Copies `weights`, whose type must be the kernel's; `shared`: see PageMemory. Throws
+  // Error(kUnsupported) if its sums could overflow.
   PackedLinear(const LinearWeights& weights, const Kernel& kernel, SharedPages* shared = nullptr);
 
-  // A layer whose outputs are all filled before it is used, each once: `count` from `first` on,
-  // which begins a panel, up to the end of one or the last output. Several threads may fill others
-  // at a time. rows: [count, inputs]; scales, bias: [count], or null, see LinearWeights.
+  // A layer to be filled before it is used, each output once. Fill: `count` outputs from `first`
+  // on, which begins a panel, up to the end of a panel or the last output. Threads may fill
+  // different outputs at once. rows: [count, inputs]; scales, bias: [count], or null, see
+  // LinearWeights.
   PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs,
                SharedPages* shared = nullptr);
   void Fill(int64_t first, int64_t count, const std::byte* rows, const float* scales,
@@ -56,10 +57,10 @@ class PackedLinear {
   void Choose(const QuantizedRows& in, const std::vector<ChoiceRules>& rules,
               Choice* choices) const;
 
-  // A layer of these outputs of this one, in this order: the candidates of a vocabulary list.
+  // A layer with only these outputs, in this order: the candidates of a vocabulary map.
   PackedLinear Select(const std::vector<int64_t>& outputs) const;
 
-  // Writes the weights of one output as they were before: [inputs].
+  // Writes the original weights of one output: [inputs].
   void UnpackRow(int64_t output, void* weights) const;
 
   const Kernel& kernel() const { return *kernel_; }
@@ -71,7 +72,7 @@ class PackedLinear {
 
  private:
   void FillGroups(const PanelRows& rows, int64_t first);
-  // Where the group of inputs of an output lies in its panel.
+  // Address of an output's group of inputs in its panel.
   std::byte* Group(int64_t output, int64_t group) const;
   int64_t group_bytes() const { return int64_t{kernel_->group} * kernel_->weight_bytes; }
   void CheckRows(const QuantizedRows& in) const;

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kCacheLine = 64;
 
-// A system that refuses gives small pages: slower, not wrong.
+// If the system refuses huge pages, small pages are slower, but correct.
 std::shared_ptr<std::byte> Allocate(size_t bytes, size_t alignment) {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, bytes));
   if (memory == nullptr) throw std::bad_alloc();
@@ -24,8 +24,8 @@ std::shared_ptr<std::byte> Allocate(size_t bytes, size_t alignment) {
 
 }  // namespace
 
-// Of a long run, so that a block may reach over the end of a page: none is wasted but the last. So
-// much at once comes from the system itself, which takes a page when it is first written.
+// Takes blocks from a long run, so that a block may cross the end of a page and only the last page
+// is partly wasted. The system maps a page of the run only when it is first written.
 std::shared_ptr<std::byte> SharedPages::Take(size_t bytes) {
   constexpr size_t kRun = 16 * kHugePage;
   const size_t size = RoundUp(bytes, kCacheLine);

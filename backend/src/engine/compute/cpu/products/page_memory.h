@@ -6,25 +6,25 @@
 
 namespace ct2triton::products {
 
-// Where small layers of one model lie side by side, in huge pages. Memory is taken page by page;
-// what was handed out goes back to the system with the last of its layers. One thread's.
+// Stores small layers of one model next to each other in huge pages. Memory is taken page by page,
+// and returns to the system with the last of its layers. Not thread-safe.
 class SharedPages {
  public:
   // 64-byte aligned; at most a huge page. Throws std::bad_alloc.
   std::shared_ptr<std::byte> Take(size_t bytes);
 
  private:
-  std::shared_ptr<std::byte> run_;  // of pages
+  std::shared_ptr<std::byte> run_;  // run of pages
   size_t used_ = 0;                 // bytes of it
 };
 
-// Memory for weights that every step reads from beginning to end. It is asked for in huge
-// pages, from 2 MiB on or with others: with small ones, a third of a lone row's time goes into
-// address translation.
+// Memory for weights that every step reads completely. It uses huge pages, from 2 MiB on or shared
+// with other layers: with small pages, a single row spends a third of its time in address
+// translation.
 class PageMemory {
  public:
   PageMemory() = default;
-  // `shared`: for what is smaller than a huge page; null: it lies in small pages. Throws
+  // `shared`: for blocks smaller than a huge page; null: they use small pages. Throws
   // std::bad_alloc.
   explicit PageMemory(size_t bytes, SharedPages* shared = nullptr);
 

@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kCacheLine = 64;
 
 // Bytes from row to row: an odd number of cache lines, so that the rows of a tile, which are read
-// side by side, do not compete for the same few places of the cache.
+// together, do not compete for the same cache sets.
 int64_t RowStride(int64_t bytes) {
   const int64_t lines = RoundUp(bytes, kCacheLine) / kCacheLine;
   return (lines | 1) * kCacheLine;

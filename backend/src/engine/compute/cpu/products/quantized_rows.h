@@ -9,8 +9,8 @@
 
 namespace ct2triton::products {
 
-// Rows of inputs as bytes. Made once, they serve all layers that take the same input. Keeps its
-// memory, so that one object per thread serves all steps.
+// Rows of quantized inputs, usable by all layers with the same input. Keeps its memory, so one
+// object per thread serves all steps.
 class QuantizedRows {
  public:
   // in: [rows, inputs].

@@ -3,7 +3,7 @@
 
 namespace ct2triton::products {
 
-// The next multiple of a unit: `count` itself where it is one.
+// The smallest multiple of `unit` that is at least `count`.
 template <typename Count>
 constexpr Count RoundUp(Count count, Count unit) {
   return (count + unit - 1) / unit * unit;
