@@ -6,7 +6,7 @@
 namespace ct2triton {
 namespace {
 
-// Where the series of each metric begin; the last entry is their number.
+// First series of each metric; the last entry is the number of series.
 const std::vector<size_t>& Places() {
   static const std::vector<size_t> places = [] {
     std::vector<size_t> begin = {0};

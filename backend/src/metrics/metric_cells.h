@@ -16,7 +16,7 @@ class MetricCells {
  public:
   MetricCells();
 
-  // `value`: the place among the metric's label values.
+  // `value`: index of the metric's label value.
   void Add(Metric metric, uint64_t count, size_t value = 0) noexcept {
     if (count > 0) cells_[PlaceOf(metric) + value].fetch_add(count, std::memory_order_relaxed);
   }

@@ -12,7 +12,7 @@ constexpr MetricKind kCounter = MetricKind::kCounter;
 constexpr MetricKind kGauge = MetricKind::kGauge;
 constexpr MetricKind kHistogram = MetricKind::kHistogram;
 
-// How requests end, and how rows do.
+// Results of requests and rows.
 std::vector<MetricSpec> Outcomes() {
   return {
       {M::kRequests,
@@ -97,7 +97,7 @@ std::vector<MetricSpec> Times() {
   };
 }
 
-// What calls and loops did.
+// Work of calls and loops.
 std::vector<MetricSpec> Work() {
   return {
       {M::kCalls, "ct2_calls_total", kCounter, "calls",
@@ -148,7 +148,7 @@ std::vector<MetricSpec> Work() {
   };
 }
 
-// How things stand.
+// Current state.
 std::vector<MetricSpec> States() {
   return {
       {M::kDecodingThreads, "ct2_decoding_threads", kGauge, "threads",

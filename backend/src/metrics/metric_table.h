@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The metrics of a model, in one table: what Triton shows at /metrics, docs/metrics.md and the
-// dashboard are made from it.
+// The metrics of a model, in one table: the source of Triton's /metrics, docs/metrics.md and the
+// dashboard.
 #pragma once
 
 #include <cstddef>
@@ -70,9 +70,9 @@ const char* MetricKindName(MetricKind kind);
 
 struct MetricSpec {
   Metric id;
-  const char* name;  // with its unit, and _total where it is a counter
+  const char* name;  // includes the unit, and _total for a counter
   MetricKind kind;
-  // How a dashboard shows it: "rows", "tokens", "seconds", "bytes", ...
+  // Unit in dashboards: "rows", "tokens", "seconds", "bytes", ...
   const char* unit;
   const char* help;
   // A label besides model and version; null: none. Its values are these, or else the model's own.
@@ -80,9 +80,9 @@ struct MetricSpec {
   std::vector<const char*> label_values = {};
 
   bool open_label() const { return label != nullptr && label_values.empty(); }
-  // Series of a model that are there from its load on.
+  // Number of series of a model that exist from its load on.
   size_t fixed_series() const;
-  // What is counted, in the unit: seconds are counted in nanoseconds.
+  // Factor from the count to the unit: seconds are counted in nanoseconds.
   double scale() const;
 };
 

@@ -6,7 +6,7 @@
 
 namespace ct2triton {
 
-// The heads whose attention to the source shows where a token comes from.
+// The heads whose attention to the source determines alignments.
 struct AlignmentHeads {
   size_t layer = 0;
   std::vector<size_t> heads;  // of this layer; at least one

@@ -9,15 +9,15 @@
 
 namespace ct2triton {
 
-// What must be equal for rows to share a call: what a call has one value of, and what changes a
-// row's answer beside others. What is resolved per row is not in it.
+// Properties that must be equal for rows to share a call: those of which a call has one value, and
+// those that would affect other rows' answers. Properties resolved per row are not included.
 struct CallKey {
   // Options that a call has one value of; the others have their defaults.
   std::shared_ptr<const DecodingOptions> options;
   size_t list = 0;             // number of the vocabulary list that restricts the candidates
   int64_t source_tokens = 0;   // 0: padding changes no answer
-  int64_t limit_tokens = 0;    // 0: each row may have a limit of its own
-  bool forced_tokens = false;  // stays false where they change nothing for the neighbours
+  int64_t limit_tokens = 0;    // 0: rows may have different limits
+  bool forced_tokens = false;  // false if they do not affect other rows
   bool alone = false;          // shares with no row
 };
 

@@ -12,7 +12,7 @@ enum class IntegerType { kUint8, kUint16, kUint32, kUint64, kInt8, kInt16, kInt3
 
 size_t ByteSize(IntegerType type);  // of one element
 
-// A view of ids as they came: integers of any type, at any address. They are read one by one, so
+// A view of IDs as received: integers of any type, at any address. They are read one by one, so
 // that a refused row is never copied.
 class IdView {
  public:

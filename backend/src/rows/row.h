@@ -13,7 +13,7 @@ using Ids = std::vector<int64_t>;  // vocabulary ids of one sequence
 enum class FinishReason {
   kStop,    // the search chose an end token
   kLength,  // the decoding limit ended it
-  kEmpty,   // nothing to translate: the prefix is echoed
+  kEmpty,   // nothing to translate: returns the prefix
   kCut,     // the source was cut to max_input_length before it was translated
 };
 
@@ -33,9 +33,9 @@ struct Hypothesis {
 
 struct RowResult {
   std::vector<Hypothesis> hypotheses;  // best first, never empty
-  int64_t steps = 0;                   // of the decoder, for forced tokens and the end token too
-  int64_t draft_tokens_kept = 0;       // tokens that took no step of their own
-  // A beam search that may run beyond limits was still running at this row's.
+  int64_t steps = 0;                   // decode steps, including forced tokens and the end token
+  int64_t draft_tokens_kept = 0;       // accepted draft tokens
+  // Whether a beam search that may run beyond limits was still running at this row's limit.
   bool reached_limit = false;
 };
 

@@ -20,26 +20,26 @@ namespace ct2triton {
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  // A row has left its run, or had nothing to translate. Called before it is answered.
+  // A row has left its run, or was empty. Called before it is answered.
   virtual void RowLeft(const RowReport& report) noexcept;
   virtual void RunDone(const RunReport& report) noexcept = 0;
 };
 
-// Waits for the rows of one request. May be called from several worker threads at once.
-// Each row is answered exactly once, by RowDone or RowFailed.
+// Receives the results of one request's rows. Called from several worker threads at once. Each row
+// is answered exactly once, by RowDone or RowFailed.
 class RowListener {
  public:
   virtual ~RowListener() = default;
   virtual RunObserver* observer() const noexcept = 0;
-  // Whose request it is; tenants have equal shares of a queue. Does not change.
+  // The request's tenant; tenants have equal shares of a queue. Does not change.
   virtual std::string_view tenant() const noexcept;
-  // True once the client has gone; rows that wait are then failed with kCancelled.
+  // True once the client has gone; waiting rows are then failed with kCancelled.
   virtual bool Cancelled() const noexcept = 0;
-  // True once a newer request has taken this one's place, or its time is over. Its rows are then
-  // failed between two steps, while the others go on.
+  // True once a newer request has superseded this one, or its deadline has passed. Its rows are
+  // then failed between two steps, while other requests continue.
   virtual bool Ended() const noexcept;
-  // The answer of this row has grown by one id, which will not change. Reported of greedy rows;
-  // the ids so reported are the answer, or what was reported when the row failed.
+  // The output of this row has grown by one ID, which will not change. Only for greedy rows. Unless
+  // the row fails, the reported IDs are its answer.
   virtual void RowGrew(size_t row, int64_t id) noexcept;
   virtual void RowDone(size_t row, RowResult result, const RunTimes& times) noexcept = 0;
   virtual void RowFailed(size_t row, const Error& error, const RunTimes& times) noexcept = 0;

@@ -6,12 +6,11 @@
 
 namespace ct2triton {
 
-// What a request's rows are called in messages to its client: here, of a model of ids.
+// Names of a request's rows in messages to its client; here for a token-ID model.
 class RowNames {
  public:
   virtual ~RowNames() = default;
-  // `row`: its number within the request. The whole of it, what is translated, what is forced, what
-  // is expected.
+  // `row`: its index in the request. Names of the row, its source, its prefix and its draft.
   virtual std::string Row(size_t row) const;
   virtual std::string Source(size_t row) const;
   virtual std::string Prefix(size_t row) const;

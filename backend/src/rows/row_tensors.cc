@@ -82,7 +82,7 @@ void AppendPadded(const Ids& ids, int64_t width, int64_t pad_id, std::vector<int
   to->insert(to->end(), static_cast<size_t>(width) - ids.size(), pad_id);
 }
 
-// The rows of a tensor that goes with the source, as [b, n] does with [b, m].
+// The rows of a tensor that accompanies the source, such as [b, n] with [b, m].
 std::vector<IdView> RowsBeside(const IdTensor& tensor, const char* name, int64_t rows,
                                const std::optional<IdTensor>& row_lengths, const char* lengths_name,
                                std::optional<int64_t> pad_id) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mapping between a request's tensors and its rows, in both directions. Knows no server.
+// The mapping between a request's tensors and its rows, in both directions. Independent of Triton.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,9 @@ struct RequestTensors {
 
 // Cuts a request's tensors into its rows, which are views: `tensors` must outlive them.
 //
-// Lengths win over padding. Without lengths, trailing `pad_id`s are stripped where a request has
-// several rows, since only then can they be padding.
-// Throws Error(kInvalidArgument) for a wrong rank, different row counts and lengths that do not
-// fit.
+// Lengths take precedence over padding. Without lengths, trailing `pad_id`s are stripped if a
+// request has several rows, because only then can they be padding. Throws Error(kInvalidArgument)
+// for a wrong rank, different row counts and lengths that do not fit.
 std::vector<RowInput> SplitRows(const RequestTensors& tensors, std::optional<int64_t> pad_id);
 
 // One output tensor, ready to be written in the type that the model's config declares.

@@ -62,7 +62,7 @@ void DeadlineClock::Run() noexcept {
       lock.lock();
       if (told) continue;
       watched.key().first = now_ns + kMemoryWait_ns;
-      watched_.insert(std::move(watched));  // takes no memory
+      watched_.insert(std::move(watched));  // allocates no memory
     }
   }
 }

@@ -11,20 +11,20 @@
 
 namespace ct2triton {
 
-// A request that ends when its time is over.
+// A request with a deadline.
 class Expiring {
  public:
   virtual ~Expiring() = default;
-  // Does not wait. False where memory ran out: it is called again.
+  // Does not block. False if memory ran out; then it is called again.
   virtual bool Expire() noexcept = 0;
 };
 
-// One thread for all models: it ends each request when its time is over.
+// Ends each request at its deadline. One thread for all models.
 class DeadlineClock {
  public:
-  using Ticket = std::pair<uint64_t, uint64_t>;  // when, and a number that no other one has
+  using Ticket = std::pair<uint64_t, uint64_t>;  // deadline, and a unique number
 
-  // The one of this process; it ends with its last user. Throws std::system_error.
+  // The clock of this process; it ends with its last user. Throws std::system_error.
   static std::shared_ptr<DeadlineClock> OfProcess();
 
   DeadlineClock();

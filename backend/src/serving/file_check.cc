@@ -37,13 +37,13 @@ std::string HashOf(const fs::path& path) {
   return hash.HexDigest();
 }
 
-// True for what lies in the folder of a version, such as 1/model/model.bin.
+// Whether a file is in the folder of a version, such as 1/model/model.bin.
 bool IsOfVersion(const std::string& name) {
   const size_t end = name.find('/');
   return end != std::string::npos && name.find_first_not_of("0123456789") == end;
 }
 
-// Holds the files of one record against it, those of versions left out unless they are wanted.
+// Compares the files of one record with it, without those of versions unless `with_versions`.
 void VerifyRecord(const fs::path& record, bool with_versions) {
   std::ifstream file(record);
   if (!file) Refuse(record.string() + " is missing, or cannot be read");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A front is a way into a model: it makes rows of a request's tensors, and tensors of their
-// answers.
+// A front converts a request's tensors to rows, and their answers to tensors.
 #pragma once
 
 #include <cstddef>
@@ -19,18 +18,18 @@
 
 namespace ct2triton {
 
-// Writes the answer to one request, in the tensors that it asked for.
+// Writes the answer to one request, in the requested tensors.
 class AnswerEncoder {
  public:
   virtual ~AnswerEncoder() = default;
-  // `rows`: the results of the request's rows, in their order. Does a slice of the work that comes
-  // before Encode; false while there is more of it. Throws Error.
+  // `rows`: the results of the request's rows, in their order. Does a slice of the work before
+  // Encode; false while there is more. Throws Error.
   virtual bool Prepare(const std::vector<RowResult>& /*rows*/) { return true; }
   virtual void Encode(const std::vector<RowResult>& rows, Response* response) const = 0;
 
-  // The verdict on the best hypothesis of a row; only of a request that is judged. Throws Error.
+  // The verdict on the best hypothesis of a row; only for a request that is judged. Throws Error.
   virtual Verdict Judge(size_t row, const RowResult& result) const;
-  // The verdicts on all rows, so that it need not judge them again. Before Prepare.
+  // Sets the verdicts on all rows, so that they are not judged again. Before Prepare.
   virtual void Know(std::vector<Verdict> verdicts);
 };
 
@@ -41,11 +40,11 @@ inline void AnswerEncoder::Know(std::vector<Verdict>) {}
 // Several threads report rows. An exception ends the request.
 class AnswerStream : public AnswerEncoder {
  public:
-  // Sends what needs no row. Called before the first row.
+  // Sends the parts that need no row. Called before the first row.
   virtual void Begin() = 0;
   // See RowListener.
   virtual void RowGrew(size_t row, int64_t id) = 0;
-  // `result` stays where it is.
+  // `result` keeps its address.
   virtual void RowDone(size_t row, const RowResult& result) = 0;
 };
 
@@ -53,24 +52,24 @@ struct DecodedRequest {
   RequestOptions options;
   std::vector<CheckedRow> rows;
   std::unique_ptr<AnswerEncoder> encoder;
-  AnswerStream* stream = nullptr;       // the encoder, where the answer is sent in parts
+  AnswerStream* stream = nullptr;       // the encoder, if the answer is sent in parts
   std::unique_ptr<RowRetries> retries;  // null: no row is decoded again
-  size_t bytes = 0;                     // about what its rows take
+  size_t bytes = 0;                     // approximate memory of its rows
 };
 
-// What a reader does at a time, as bytes of text that are tokenized: some tenths of a millisecond.
+// Work of a reader at a time, in bytes of tokenized text: some tenths of a millisecond.
 constexpr size_t kSliceWork = 4096;
 
 // Reads and checks one request, a slice of work at a time.
 class RequestReader {
  public:
   virtual ~RequestReader() = default;
-  // Reads on; false while there is more to read. Throws Error(kInvalidArgument) for what the client
-  // can mend.
+  // Reads a slice; false while there is more to read. Throws Error(kInvalidArgument) for mistakes
+  // of the client.
   virtual bool Read() = 0;
   // Approximate memory of the rows read so far.
   virtual size_t bytes() const = 0;
-  // What was read, once all is.
+  // The request, once all is read.
   virtual DecodedRequest Take() = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace ct2triton {
 namespace {
 
-// One value of each row's verdict, [b, 1]; none where nobody asked, [b, 0].
+// One value of each row's verdict, [b, 1]; [b, 0] if verdicts were not requested.
 template <class Value, class Get>
 Matrix<Value> OfVerdicts(const std::vector<Verdict>& verdicts, size_t rows, bool batched,
                          const Get& get) {

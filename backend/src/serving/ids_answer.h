@@ -14,10 +14,10 @@
 
 namespace ct2triton {
 
-// The wanted outputs of one request of ids, each in the type that the model's config declares.
+// The requested outputs of one request of IDs, each in the type declared in the model's config.
 class IdsAnswer : public AnswerEncoder {
  public:
-  // `batched`: shapes have a leading number of rows. `verdicts` null: nobody asks. `config` and
+  // `batched`: shapes begin with the number of rows. `verdicts` null: not requested. `config` and
   // `metrics`, which counts the verdicts, outlive it.
   IdsAnswer(const ModelConfig& config, std::vector<std::string> wanted, bool batched,
             int64_t pad_id, std::shared_ptr<const IdsVerdicts> verdicts, ModelMetrics* metrics);

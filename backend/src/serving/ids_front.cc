@@ -20,13 +20,13 @@
 namespace ct2triton {
 namespace {
 
-// The inputs by name, whatever integer type they have and however many buffers they lie in.
+// The inputs by name, of any integer type and in any number of buffers.
 RequestTensors ReadTensors(const RequestHandle& request, const ModelConfig& config) {
   RequestTensors tensors;
   bool has_input_ids = false;
   for (TRITONBACKEND_Input* handle : request.Inputs()) {
     Input input = DescribeInput(handle);
-    // Triton leaves the batch dimension out of the shape where it is 0: a request of no rows.
+    // Triton omits a batch dimension of 0 from the shape: a request without rows.
     if (config.max_batch_size > 0 && input.shape.size() == 1) {
       input.shape.insert(input.shape.begin(), 0);
     }
@@ -51,7 +51,7 @@ RequestTensors ReadTensors(const RequestHandle& request, const ModelConfig& conf
   return tensors;
 }
 
-// Before any memory is taken for rows, which may come without a byte.
+// Called before memory for rows is allocated, because rows may have no bytes.
 void CheckRowCount(const IdTensor& ids, int64_t most) {
   if (ids.shape.size() < 2 || ids.shape.front() <= most) return;
   throw Error(ErrorCode::kInvalidArgument,
@@ -59,7 +59,7 @@ void CheckRowCount(const IdTensor& ids, int64_t most) {
                   " rows are more than the model's max_request_rows " + std::to_string(most));
 }
 
-// Rows of a request from a number on.
+// Names of rows whose numbers begin at an offset.
 class LaterRows : public RowNames {
  public:
   explicit LaterRows(size_t first) : first_(first) {}
@@ -98,15 +98,15 @@ class IdsReader : public RequestReader {
   RequestTensors tensors_;  // what `rows_` are views of
   std::optional<DecodingOptions> options_;
   std::vector<RowInput> rows_;
-  std::shared_ptr<IdsVerdicts> verdicts_;  // null: nobody asks
+  std::shared_ptr<IdsVerdicts> verdicts_;  // null: not requested
   DecodedRequest decoded_;
 };
 
-// An id takes a fraction of the time that a byte of text does.
+// An ID takes a fraction of the time of a byte of text.
 constexpr size_t kIdsOfSlice = 4 * kSliceWork;
-constexpr size_t kRowIds = 16;  // that the row itself takes as long as
+constexpr size_t kRowIds = 16;  // cost of a row, in IDs
 
-// Of a request that is longer than a slice, the first one takes nothing but this comparison.
+// For a request longer than a slice, the first call only makes this comparison.
 bool IdsReader::Read() {
   if (decoded_.encoder == nullptr) {
     const size_t most = kIdsOfSlice * sizeof(int32_t);

@@ -12,7 +12,7 @@
 
 namespace ct2triton {
 
-// Gives the verdicts on the rows of a request of ids, from the text of their tokens.
+// Judges the rows of a request of IDs by the text of their tokens.
 class IdsVerdicts {
  public:
   // The model and its languages outlive it.

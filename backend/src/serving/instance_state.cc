@@ -35,7 +35,7 @@ void InstanceState::Detach(TRITONBACKEND_ModelInstance* instance) {
   void* state = nullptr;
   ThrowIfError(TRITONBACKEND_ModelInstanceState(instance, &state),
                "reading the state of an instance");
-  delete static_cast<InstanceState*>(state);  // null if it never got a state
+  delete static_cast<InstanceState*>(state);  // null if it has no state
 }
 
 InstanceState& InstanceState::Of(TRITONBACKEND_ModelInstance* instance) {
@@ -73,7 +73,7 @@ InstanceState::~InstanceState() { context_.in_flight->WaitUntilNone(); }
 void InstanceState::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
   const Batch batch = TakeOver(requests, count);
   for (const auto& request : batch) request->Read();
-  // Only now, so that the first rows do not run alone while the others are read.
+  // After reading all, so that the first rows do not run alone.
   for (const auto& request : batch) request->Submit();
   Count& entering = *context_.entering;
   const size_t most = translator_->most_waiting();
@@ -91,7 +91,8 @@ InstanceState::Batch InstanceState::TakeOver(TRITONBACKEND_Request** requests,
   Batch batch;
   batch.reserve(count);
   for (uint32_t i = 0; i < count; ++i) batch.push_back(std::make_shared<PendingRequest>(context_));
-  // Here the requests become ours. What failed until now, Triton answers; from now on, we do.
+  // Takes ownership of the requests. Triton answers failures before this line; we answer later
+  // ones.
   for (uint32_t i = 0; i < count; ++i) batch[i]->Own(requests[i]);
   return batch;
 }

@@ -18,7 +18,7 @@
 
 namespace ct2triton {
 
-// One instance of a model: takes Triton's batches over. Their requests hand their rows to the
+// One instance of a model: takes over Triton's batches. Their requests pass their rows to the
 // translator, whose workers answer them.
 class InstanceState : public RunObserver {
  public:
@@ -28,16 +28,16 @@ class InstanceState : public RunObserver {
   static InstanceState& Of(TRITONBACKEND_ModelInstance* instance);
 
   explicit InstanceState(TRITONBACKEND_ModelInstance* instance);
-  // Waits for the requests in flight: their workers use this object.
+  // Waits for the requests in flight, because their workers use this object.
   ~InstanceState() override;
 
-  // Takes over the requests and returns, but blocks while as many requests wait for the queue as
-  // rows may wait in it: Triton queues further requests. Where tenants have names, requests are
-  // refused instead, so that no tenant waits for another one in Triton's queue. Throws only
-  // before the first request is taken over.
+  // Takes over the requests and returns, but blocks while the number of requests waiting for the
+  // queue reaches its limit of rows: Triton queues further requests. With tenants, requests are
+  // refused instead, so that no tenant waits for another in Triton's queue. Throws only before the
+  // first request is taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 
-  // Throws Error(kUnavailable) where no request can be served until the server is restarted.
+  // Throws Error(kUnavailable) if no request can be served until the server is restarted.
   void RequireReady() const;
 
   void RowLeft(const RowReport& report) noexcept override;
@@ -52,7 +52,7 @@ class InstanceState : public RunObserver {
   ModelState& model_;
   const std::shared_ptr<Translator> translator_;
   const std::unique_ptr<const Front> front_;
-  // In this order: each one uses those before it.
+  // In this order, because each member uses those before it.
   const std::shared_ptr<DeadlineClock> deadlines_ = DeadlineClock::OfProcess();
   Tenants tenants_;
   TaskThread answering_;

@@ -16,14 +16,14 @@ namespace ct2triton {
 // Whether scores are means of the tokens' log-probabilities.
 bool HasMeanScores(const DecodingOptions& options);
 
-// Who judges translations of a model, and who counts the verdicts.
+// Judges translations of a model, and counts the verdicts.
 struct Judging {
-  const Judge* judge = nullptr;  // null: nobody asks
+  const Judge* judge = nullptr;  // null: not judged
   ModelMetrics* metrics = nullptr;
   RetryBudget* retries = nullptr;
   bool mean_scores = false;  // scores are means of the tokens' log-probabilities
 
-  // The same for a request with these options.
+  // A copy for a request with these options.
   Judging With(const DecodingOptions& options) const {
     if (!Judges(options)) return {};
     return {judge, metrics, retries, HasMeanScores(options)};
@@ -33,7 +33,7 @@ struct Judging {
   }
 };
 
-// Takes the outputs of verdicts out of all outputs of a model, for a request that names none.
+// Removes the outputs of verdicts from all outputs of a model, for a request that names no outputs.
 void LeaveOutVerdicts(std::vector<std::string>* outputs);
 
 }  // namespace ct2triton

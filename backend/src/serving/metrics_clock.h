@@ -9,25 +9,25 @@
 
 namespace ct2triton {
 
-// What publishes its metrics now and then.
+// Publishes its metrics periodically.
 class Publisher {
  public:
   virtual ~Publisher() = default;
   virtual void Publish() noexcept = 0;
 };
 
-// One thread for all models: it publishes their metrics a few times a second, so that rows pay for
-// an addition only, and gauges are fresh also while nothing runs.
+// Publishes the metrics of all models a few times a second, on one thread. So a row costs only an
+// addition, and gauges are current even if nothing runs.
 class MetricsClock {
  public:
-  // The one of this process; it ends with its last user. Throws std::system_error.
+  // The clock of this process; it ends with its last user. Throws std::system_error.
   static std::shared_ptr<MetricsClock> OfProcess();
 
   MetricsClock();
-  ~MetricsClock();  // no publisher may be left
+  ~MetricsClock();  // all publishers must have been removed
 
   void Add(Publisher* publisher);
-  // Afterwards it is not called any more.
+  // It is not called afterwards.
   void Remove(Publisher* publisher) noexcept;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using M = Metric;
 
-// The places of the label values, as the table has them.
+// Index of a label value in the table.
 size_t PlaceOf(Metric metric, std::string_view value) {
   const auto& values = SpecOf(metric).label_values;
   const auto found = std::find(values.begin(), values.end(), value);
@@ -49,7 +49,7 @@ ModelMetrics::ModelMetrics(const TargetIds& languages, const std::string& model,
   try {
     Make(languages);
   } catch (...) {
-    LogCurrentError();  // the model is served without what could not be made
+    LogCurrentError();  // the model is served without the missing metrics
   }
 }
 
@@ -78,7 +78,7 @@ void ModelMetrics::MakeSeries(const MetricSpec& spec) {
 ModelMetrics::~ModelMetrics() {
   if (!clock_) return;
   clock_->Remove(this);
-  Publish();  // a reload goes on counting where this ends
+  Publish();  // a reload continues from these counts
 }
 
 void ModelMetrics::Follow(const std::shared_ptr<const Translator>& translator) noexcept {
@@ -138,7 +138,7 @@ void ModelMetrics::CountAnswer(const RowReport& report) noexcept {
   if (targets_) targets_->Count(report);
 }
 
-// `tokens`: of the answer that were not forced.
+// `tokens`: of the answer, without forced ones.
 void ModelMetrics::CountTimes(const RowReport& report, size_t tokens) noexcept {
   if (report.first_token_ns == 0) return;
   Observe(M::kFirstTokenSeconds, report.queued_ns, report.first_token_ns);
@@ -163,7 +163,7 @@ void ModelMetrics::Publish() noexcept {
   if (publications_) publications_->MoveTo(cells_.Get(M::kPublications));  // after all others
 }
 
-// Since several steps failed, or the device is lost. Logs it once.
+// Whether loops stopped because several steps failed or the device is lost. Logs it once.
 bool ModelMetrics::LoopsEnded(Followed* followed) const {
   if (followed->told) return true;
   const auto loss = followed->translator->loss();
@@ -193,7 +193,7 @@ void ModelMetrics::ReadStates() noexcept {
     try {
       now = each.translator->state();
       ended = LoopsEnded(&each);
-    } catch (...) {  // no memory: the next time
+    } catch (...) {  // no memory: logged the next time
       return;
     }
     const LoadedModel& model = each.translator->model();

@@ -23,24 +23,24 @@
 
 namespace ct2triton {
 
-// The metrics of one loaded version of a model: counts its requests, rows and calls, and
-// reads the state of its translators. Its lines at /metrics come and go with it. A server without
-// metrics shows none; a failure to make them is logged.
+// The metrics of one loaded version of a model: counts its requests, rows and calls, and reads the
+// state of its translators. Its lines at /metrics exist as long as this object. Failures are
+// logged.
 class ModelMetrics : public Publisher {
  public:
   // `languages` outlive it.
   ModelMetrics(const TargetIds& languages, const std::string& model, uint64_t version) noexcept;
   ~ModelMetrics() override;
 
-  // Shows this translator's state, and what it does from now on. Before its first row.
+  // Publishes this translator's state and its work from now on. Call before its first row.
   void Follow(const std::shared_ptr<const Translator>& translator) noexcept;
 
-  // `failure` null: it was answered. Threads may call these at once.
+  // Null `failure`: success. These functions are thread-safe.
   void CountRequest(const Error* failure, bool superseded) noexcept;
   void Count(const RunReport& report) noexcept;
   void Count(const RowReport& report) noexcept;
   void Count(const Verdict& verdict) noexcept;
-  // Rows that are decoded again, and of them, those whose second answer is given.
+  // Counts rows decoded again, and of these, rows whose second answer is returned.
   void CountRetried(size_t rows) noexcept { cells_.Add(Metric::kRetried, rows); }
   void CountRetriedBetter(size_t rows) noexcept { cells_.Add(Metric::kRetriedBetter, rows); }
 
@@ -49,13 +49,13 @@ class ModelMetrics : public Publisher {
  private:
   struct Followed {
     std::shared_ptr<const Translator> translator;
-    TranslatorState before;  // when it was first followed: its weights may have worked for others
-    bool told = false;       // the log, why its loops run no more
+    TranslatorState before;  // when it was first followed, because models share weights
+    bool told = false;       // the reason why its loops stopped was logged
   };
 
   struct Shown {
     Metric metric;
-    size_t value;  // of its label
+    size_t value;  // index of the label value
     MetricSeries series;
   };
 

@@ -32,8 +32,8 @@ ModelConfig ReadConfig(TRITONBACKEND_Model* model) {
   return ParseModelConfig(ModelConfigJson(model));
 }
 
-// Where a version of a prepared model comes from; nothing of one that ct2-prepare did not write.
-// `directory`: its files, which may be those of another model.
+// Origin of a version of a prepared model; empty if ct2-prepare did not write it. `directory`: its
+// files, which may be those of another model.
 std::string OriginOf(const std::string& directory) {
   const std::filesystem::path version_folder = std::filesystem::path(directory).parent_path();
   const std::string version = version_folder.filename();
@@ -66,7 +66,7 @@ std::filesystem::path TokenizerFolder(TRITONBACKEND_Model* model, const ModelCon
   return std::filesystem::path(ModelFolder(model)) / config.engine.tokenizer_path;
 }
 
-// None where they are not listed, or in a way that a client may read and the backend cannot.
+// Empty if the languages are not listed, or in a form that only clients can read.
 TargetIds ReadLanguages(const std::filesystem::path& tokenizer_folder) {
   std::ifstream file(tokenizer_folder / "languages.json");
   if (!file) return {};
@@ -78,8 +78,8 @@ TargetIds ReadLanguages(const std::filesystem::path& tokenizer_folder) {
   }
 }
 
-// A request that names no language is refused by a model of several, and one that Triton makes
-// itself may then end the server.
+// A model with several languages refuses requests without a language, and refusing a warmup request
+// may crash the server.
 void CheckWarmUp(const WarmUp& warm_up, const ModelConfig& config, const Tokenizer& tokenizer) {
   const auto check = [&](const char* input, const std::string& otherwise, Side side) {
     const auto& inputs = warm_up.inputs;
@@ -98,7 +98,7 @@ void CheckWarmUp(const WarmUp& warm_up, const ModelConfig& config, const Tokeniz
   check(tensor::kTargetLanguages, "", Side::kTarget);
 }
 
-// Null for a model that takes ids. A default language that the tokenizer does not know fails here.
+// Null for a token-ID model. Throws for a default language that the tokenizer does not have.
 std::shared_ptr<const Tokenizer> LoadTokenizer(const std::filesystem::path& folder,
                                                const ModelConfig& config) {
   if (!config.takes_text) return nullptr;

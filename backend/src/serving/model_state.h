@@ -29,7 +29,7 @@ class ModelState {
  public:
   // Loads the model, and gives its state to Triton. Throws Error.
   static void Attach(TRITONBACKEND_Model* model);
-  // Frees it, if Attach got that far, and gives the memory back to the system.
+  // Frees the state, if Attach set it, and returns the memory to the system.
   static void Detach(TRITONBACKEND_Model* model);
   static ModelState& Of(TRITONBACKEND_Model* model);
 
@@ -40,13 +40,13 @@ class ModelState {
 
   const ModelConfig& config() const { return config_; }
 
-  // The translator on `device`, loaded at the first call. May be called from several threads.
+  // The translator on `device`, loaded at the first call. Thread-safe.
   std::shared_ptr<Translator> TranslatorOn(const Device& device);
 
-  // Of a model that takes text; null otherwise.
+  // Null for a token-ID model.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
 
-  // The ids that name languages; none where the model lists none.
+  // The IDs that name languages; empty if the model lists none.
   const TargetIds& languages() const { return languages_; }
 
   // Of all instances.
@@ -57,7 +57,7 @@ class ModelState {
   WaitEstimate* waits() { return &waits_; }
 
  private:
-  const ExitsAtOnce exits_at_once_;  // threads work until the other members are gone
+  const ExitsAtOnce exits_at_once_;  // destroyed last: threads run until the other members are gone
   const std::string name_;
   const uint64_t version_;
   const std::string label_;  // "model 'name' version 1"

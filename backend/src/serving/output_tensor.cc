@@ -20,7 +20,7 @@ void WriteTensor(const TensorSpec& spec, const Matrix<float>& matrix, Response* 
   if (byte_size > 0) std::memcpy(data, matrix.values.data(), byte_size);
 }
 
-// Each string as Triton wants it: four bytes of length, little-endian, then the bytes.
+// Triton's format of each string: four bytes of length, little-endian, then the bytes.
 void WriteTensor(const TensorSpec& spec, const Matrix<std::string>& matrix, Response* response) {
   std::string bytes;
   for (const std::string& text : matrix.values) {

@@ -19,20 +19,21 @@ namespace {
 
 const Error rows_lost(ErrorCode::kInternal, "the request was dropped, its rows are lost");
 
-// Rows that a request may have out at once, waiting and running: the others follow part by part.
+// Rows of a request that may wait and run at once; the others follow in parts.
 constexpr size_t kMostRowsOut = 256;
-constexpr size_t kFewRowsOut = kMostRowsOut / 2;  // at which the next part follows
-// Of rows that are read and not handed over, of each kind of requests. Above it no further one of
-// the kind is read; and while so much lies in those that are half read, one of them is read on.
+constexpr size_t kFewRowsOut = kMostRowsOut / 2;  // at this number the next part follows
+// Memory of rows that are read and not handed over, for each kind of request. Above it, no further
+// request of the kind is read; and if half-read requests alone exceed it, only one of them is read.
 constexpr size_t kMostReadBytes = size_t{256} << 20;
-// So a request whose rows take fewer bytes does not wait for one that takes more than all may.
+// Requests whose rows take fewer bytes are a kind of their own, so they do not wait for larger
+// ones.
 constexpr size_t kModestBytes = size_t{4} << 20;
 
 constexpr std::chrono::milliseconds kReadingPause(1);
 
 }  // namespace
 
-// Made before they are needed, as the one above: a request can be failed where no memory is left.
+// Made in advance, so that a request can be failed without memory.
 const Error PendingRequest::client_cancelled_(ErrorCode::kCancelled,
                                               "the client cancelled the request");
 
@@ -45,7 +46,7 @@ PendingRequest::~PendingRequest() {
 void PendingRequest::Own(TRITONBACKEND_Request* request) noexcept {
   request_.Own(request);
   came_ns_ = SteadyNow_ns();
-  holds_ = 1;  // until it is handed to the feeder
+  holds_ = 1;  // until the feeder gets it
   entering_ = Counted(context_.entering);
   context_.in_flight->Add();
   trace_.Begin(request_);
@@ -84,13 +85,14 @@ std::string_view PendingRequest::tenant() const noexcept {
   return tenant_ ? std::string_view(tenant_->name()) : std::string_view();
 }
 
-// Its rows are all handed over, or need not be. Called with the lock.
+// Call when all its rows are handed over or not needed, with the lock held.
 void PendingRequest::LeaveEntering() noexcept {
   entering_ = Counted();
   if (tenant_) context_.tenants->Leave(tenant_.get(), *this);
 }
 
-// To supersede others is the last thing that may fail: a request that is refused ends no other one.
+// Superseding others is the last step that may fail, so that a refused request ends no other
+// request.
 void PendingRequest::FinishReading() {
   results_.resize(decoded_.rows.size());
   large_ = large_ || IsLarge();
@@ -122,8 +124,8 @@ void PendingRequest::Submit() noexcept {
   LetGo();
 }
 
-// Requests that come while this one is read can supersede it, and it none of them: also those of
-// its own batch.
+// Requests that arrive while this one is read can supersede it, but it cannot supersede them, even
+// in its own batch.
 void PendingRequest::Announce() {
   DecodingOptions decoding;
   RequestOptions options;
@@ -151,7 +153,7 @@ bool PendingRequest::MayReadOn() const noexcept {
   return kind.reads_alone == this;
 }
 
-// Requests that are read alternate, slice by slice. Where all have to wait, so does the thread.
+// Requests being read alternate, slice by slice. If all must wait, the thread waits.
 void PendingRequest::ReadOn() noexcept {
   Reading& read = *context_.read;
   while (reader_ != nullptr) {
@@ -165,7 +167,7 @@ void PendingRequest::ReadOn() noexcept {
     }
     try {
       return context_.reading->Post([self = shared_from_this()] { self->ReadOn(); });
-    } catch (const std::bad_alloc&) {  // it keeps the thread to itself
+    } catch (const std::bad_alloc&) {  // it continues on this thread
     }
   }
   for (RowBytes* kind : {&read.modest, &read.large}) {
@@ -194,7 +196,7 @@ void PendingRequest::Feed(bool later) noexcept {
 
 bool PendingRequest::IsLarge() const noexcept { return decoded_.rows.size() > kSmallRequest; }
 
-// Rows that need no computing are answered before SubmitFrom returns.
+// Empty rows are answered before SubmitFrom returns.
 RowSource::Handed PendingRequest::HandOver(size_t most) noexcept {
   const size_t all = decoded_.rows.size();
   size_t begin = 0;
@@ -219,7 +221,7 @@ RowSource::Handed PendingRequest::HandOver(size_t most) noexcept {
   } catch (...) {
     Fail(CurrentError());
   }
-  // Meanwhile, perhaps, before the rows were there to be withdrawn.
+  // It may have ended before the rows were in the queue.
   if (ended_) context_.translator->Withdraw(*this, SupersededError());
   const std::lock_guard<std::mutex> lock(mutex_);
   const bool whole = failure_ || ended_ || end == all;
@@ -238,7 +240,7 @@ void PendingRequest::Fail(const Error& error) noexcept {
 
 bool PendingRequest::Supersede() noexcept { return End(SupersededError(), /*superseded=*/true); }
 
-// The earliest of several counts.
+// The earliest of several timeouts applies.
 void PendingRequest::SetTimeout(uint64_t timeout_us) {
   constexpr uint64_t kLongest_us = 1'000'000'000'000'000;
   if (timeout_us == 0 || timeout_us > kLongest_us) return;
@@ -256,7 +258,7 @@ void PendingRequest::SetTimeout(uint64_t timeout_us) {
   deadline_ = context_.deadlines->Watch(at_ns, weak_from_this());
 }
 
-// Rows that would only wait until it is too late are refused at once.
+// Refuses at once if the rows would wait beyond the deadline.
 void PendingRequest::RequireTime() const {
   if (!deadline_ || decoded_.rows.empty()) return;
   size_t waiting = context_.translator->waiting();
@@ -268,14 +270,14 @@ void PendingRequest::RequireTime() const {
                   std::to_string(wait_ns / 1'000'000) + " ms, longer than timeout leaves");
 }
 
-// One thread ends the requests of the process. Where Triton has no memory for an answer, the
-// thread that waits is the instance's.
+// Called on the one thread for deadlines. The instance's thread ends the request, because it may
+// have to wait for Triton to have memory for an answer.
 bool PendingRequest::Expire() noexcept {
   std::optional<Error> late;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (finished_) return true;
-    ++holds_;  // while the instance's thread is asked
+    ++holds_;  // until the instance's thread has ended it
     late = late_;
   }
   bool told = true;
@@ -292,7 +294,7 @@ bool PendingRequest::End(const Error& error, bool superseded) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (finished_ || failure_) return false;
-    if (superseded || !retrying_) failure_ = error;  // else the first answers are given
+    if (superseded || !retrying_) failure_ = error;  // else the first answers are returned
     ended_ = true;
     superseded_ = superseded;
     ++holds_;
@@ -309,7 +311,7 @@ bool PendingRequest::Cancelled() const noexcept {
   return failure_ || ended_ || request_.IsCancelled();
 }
 
-// Rows of a client that has gone may have ended half-way.
+// If the client has gone, rows may have ended early.
 template <class Event>
 void PendingRequest::StreamNow(const Event& event) noexcept {
   if (Cancelled()) return;
@@ -336,7 +338,7 @@ void PendingRequest::RowGrew(size_t row, int64_t id) noexcept {
 }
 
 void PendingRequest::RowDone(size_t row, RowResult result, const RunTimes& times) noexcept {
-  results_[row] = std::move(result);  // each row is answered once: no other thread is at this one
+  results_[row] = std::move(result);  // no lock, because each row is answered only once
   Stream([row, &done = results_[row]](AnswerStream* stream) { stream->RowDone(row, done); });
   CountAnswered(row, times);
 }

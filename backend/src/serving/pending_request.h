@@ -36,18 +36,18 @@ class PendingRequest;
 
 // Approximate memory of the rows of one kind of requests.
 struct RowBytes {
-  Counter whole = std::make_shared<Count>();      // that are read and not all handed over
-  Counter half_read = std::make_shared<Count>();  // so far
-  const PendingRequest* reads_alone = nullptr;    // while too much is half read
+  Counter whole = std::make_shared<Count>();      // of requests read and not handed over completely
+  Counter half_read = std::make_shared<Count>();  // of requests half read, so far
+  const PendingRequest* reads_alone = nullptr;    // the only one read while too much is half read
 };
 
-// What the thread that reads requests of an instance keeps of them, slice by slice.
+// State of the thread that reads requests of an instance, slice by slice.
 struct Reading {
   RowBytes modest, large;
-  size_t turns_in_vain = 0;  // of requests that had to wait, one after another
+  size_t turns_in_vain = 0;  // consecutive requests that had to wait
 };
 
-// What the requests of one instance need of it. The instance waits for `in_flight` before it goes.
+// The instance's objects that its requests use. The instance waits for `in_flight` before it ends.
 struct RequestContext {
   TRITONBACKEND_ModelInstance* instance = nullptr;
   RunObserver* observer = nullptr;
@@ -60,16 +60,16 @@ struct RequestContext {
   const WaitEstimate* waits = nullptr;
   ModelMetrics* metrics = nullptr;
   RowFeeder* feeder = nullptr;
-  TaskThread* reading = nullptr;    // of requests that take more than a slice of work
-  TaskThread* answering = nullptr;  // of large requests
-  Reading* read = nullptr;          // only the thread for that changes it
-  Counter entering;                 // requests whose rows are not all handed over
+  TaskThread* reading = nullptr;    // reads requests of more than a slice of work
+  TaskThread* answering = nullptr;  // answers large requests
+  Reading* read = nullptr;          // only the reading thread changes it
+  Counter entering;                 // requests with rows not handed over
   std::shared_ptr<InFlight> in_flight;
 };
 
-// One request from the moment it is ours until it is answered and given back. It ends its
-// answer, of one part or of many, exactly once and releases exactly once on every path, at the
-// latest in its destructor. What its tensors mean, the front knows.
+// One request from when we own it until it is answered and released. On every path it ends its
+// answer, of one part or many, exactly once, and is released exactly once, at the latest in its
+// destructor. The front interprets its tensors.
 class PendingRequest : public RowListener,
                        public RowSource,
                        public Supersedable,
@@ -80,18 +80,18 @@ class PendingRequest : public RowListener,
   explicit PendingRequest(const RequestContext& context) : context_(context) {}
   ~PendingRequest() override;
 
-  // From here on the request is ours.
+  // Takes ownership of the request.
   void Own(TRITONBACKEND_Request* request) noexcept;
-  // Reads a slice of it. Whether a request is small shows here: it is read whole.
+  // Reads a slice of it, which is all of a small request.
   void Read() noexcept;
-  // Hands its rows over; their answers come back here. A request that has not been read whole is
-  // read on by the thread for that, and then handed over.
+  // Hands its rows over; their answers are reported here. If it is not read completely, the reading
+  // thread continues and then hands it over.
   void Submit() noexcept;
 
   RunObserver* observer() const noexcept override { return context_.observer; }
   std::string_view tenant() const noexcept override;
-  // Also once a row has failed, or the time for a retry is over: the other rows would be computed
-  // for nothing.
+  // True also if a row has failed or the time for a retry is over, because the other rows are then
+  // not needed.
   bool Cancelled() const noexcept override;
   bool Ended() const noexcept override { return ended_; }
   bool Supersede() noexcept override;
@@ -107,11 +107,11 @@ class PendingRequest : public RowListener,
   void LeaveFeeder() noexcept override { LetGo(); }
 
  private:
-  static constexpr size_t kSmallRequest = 32;  // rows; a request of more is large
+  static constexpr size_t kSmallRequest = 32;  // rows; a request with more is large
   static const Error client_cancelled_;
 
-  // Has the stream, if the answer is one, hear of a row; not once the request has failed, or its
-  // client has gone.
+  // Reports a row to the stream, if there is one, unless the request has failed or its client has
+  // gone.
   template <class Event>
   void Stream(Event event) noexcept;
   template <class Event>
@@ -130,20 +130,20 @@ class PendingRequest : public RowListener,
   void Announce();
   void Feed(bool later) noexcept;
   void CountAnswered(size_t row, const RunTimes& times) noexcept;
-  // Gives up a hold; the last one to do so answers the request, once no row is out. Flagged rows
-  // may have to be decoded again before.
+  // Releases a hold. The last one answers the request, once no row is out; flagged rows may be
+  // decoded again before.
   void LetGo() noexcept;
-  // Whether flagged rows may be decoded again, now that all rows have an answer: a second answer
-  // may take as long as the first one. Called with the lock.
+  // Whether there is time to decode flagged rows again, which may take as long as the first
+  // answers. Called with the lock held.
   bool HasTimeForRetry() const noexcept;
   uint64_t EndOfRetry_ns() const noexcept;
   void JudgeOn() noexcept;
   bool JudgeSlice() noexcept;
   void Retry(std::vector<CheckedRow> rows);
   void KeepBetter() noexcept;
-  // On the thread that answers large requests.
+  // Runs the task on the thread that answers large requests.
   void AnswerLater(std::function<void()> task);
-  // The same, also where memory has run out for a while.
+  // Like AnswerLater, but retries while memory has run out.
   template <class Task>
   void SurelyLater(const Task& task) noexcept;
   bool AnswersLater() const noexcept;
@@ -155,31 +155,31 @@ class PendingRequest : public RowListener,
 
   const RequestContext context_;
   RequestHandle request_;
-  std::unique_ptr<RequestReader> reader_;  // until it is read
+  std::unique_ptr<RequestReader> reader_;  // null once it is read
   Counted half_read_;
-  DecodedRequest decoded_;          // its rows until they are handed over
+  DecodedRequest decoded_;          // holds the rows until they are handed over
   bool large_ = false;              // set before its rows are handed over
-  std::string key_;                 // under which it may be superseded
+  std::string key_;                 // its supersede_key
   std::shared_ptr<Tenant> tenant_;  // null: no tenants
   std::optional<DeadlineClock::Ticket> deadline_;
   uint64_t came_ns_ = 0;
 
-  mutable std::mutex mutex_;  // of all below, until the request is finished
-  // Threads that work on the request and not on one of its rows, and the feeder. While there are
-  // any it is not finished, and so its instance and translator are there.
+  mutable std::mutex mutex_;  // guards all members below, until the request is finished
+  // Number of holders: threads that work on the request rather than on a row, and the feeder. While
+  // it is not 0, the request is not finished, so its instance and translator exist.
   size_t holds_ = 0;
-  size_t next_row_ = 0;    // the first that is not handed over
-  size_t rows_out_ = 0;    // handed over and not answered
-  bool retrying_ = false;  // all rows have an answer, and flagged ones may get another
-  // Of the rows, those that are decoded again follow the others.
+  size_t next_row_ = 0;    // first row not handed over
+  size_t rows_out_ = 0;    // rows handed over and not answered
+  bool retrying_ = false;  // all rows have an answer; flagged ones may get another
+  // Number of rows before those that are decoded again.
   size_t first_rows_ = std::numeric_limits<size_t>::max();
-  bool in_feeder_ = false;  // which hands the next rows over
+  bool in_feeder_ = false;  // the feeder hands over the next rows
   bool finished_ = false;
   Counted entering_;
   Counted bytes_;
   std::vector<RowResult> results_;
-  std::optional<Error> failure_;  // the first one
-  std::optional<Error> late_;     // the next one, after the deadline
+  std::optional<Error> failure_;  // the first failure
+  std::optional<Error> late_;     // the failure after the deadline
   RequestTimes times_;
   RequestTrace trace_;
   std::atomic<bool> superseded_{false};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the last answer of a row to the answer of the request.
+// PendingRequest from the last answer of a row to the answer of the request.
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -34,7 +34,7 @@ void PendingRequest::SurelyLater(const Task& task) noexcept {
   LogError("a request could not be answered for want of memory");
 }
 
-// Rows that were not handed over are left where the request has failed: they are not needed.
+// If the request has failed, rows that were not handed over are dropped.
 void PendingRequest::LetGo() noexcept {
   bool judges = false;
   {
@@ -66,26 +66,26 @@ bool PendingRequest::HasTimeForRetry() const noexcept {
   return now_ns + (now_ns - came_ns_) <= EndOfRetry_ns();
 }
 
-// Early enough for the first answer to arrive in time.
+// Early enough for the first answers to be sent in time.
 uint64_t PendingRequest::EndOfRetry_ns() const noexcept {
   constexpr uint64_t kPartForAnswer = 10;
   return deadline_->first - (deadline_->first - came_ns_) / kPartForAnswer;
 }
 
-// Holds the request.
+// Runs with a hold on the request.
 void PendingRequest::JudgeOn() noexcept {
   while (!JudgeSlice()) {
     if (!AnswersLater()) continue;
     try {
       return AnswerLater([self = shared_from_this()] { self->JudgeOn(); });
-    } catch (const std::bad_alloc&) {  // it keeps the thread to itself
+    } catch (const std::bad_alloc&) {  // it continues on this thread
     }
   }
   Feed(/*later=*/true);
   LetGo();
 }
 
-// False while there is more to do. Where it fails, the first answers are given.
+// False while there is more to do. If it fails, the first answers are returned.
 bool PendingRequest::JudgeSlice() noexcept {
   try {
     if (Cancelled()) {
@@ -101,7 +101,7 @@ bool PendingRequest::JudgeSlice() noexcept {
   return true;
 }
 
-// No other thread is at the rows or results: none is out, and the feeder has left the request.
+// No other thread uses the rows or results: no row is out, and the feeder has left the request.
 void PendingRequest::Retry(std::vector<CheckedRow> rows) {
   const size_t all = results_.size() + rows.size();
   if (!rows.empty() && deadline_) {
@@ -121,13 +121,13 @@ void PendingRequest::KeepBetter() noexcept {
     if (decoded_.retries && !failure_) {
       decoded_.retries->KeepBetter(decoded_.encoder.get(), &results_);
     }
-  } catch (...) {  // the answers so far are given
+  } catch (...) {  // the first answers are returned
     LogCurrentError();
   }
   if (results_.size() > first_rows_) results_.resize(first_rows_);
 }
 
-// The task may end the request before Post returns: the instance waits for both.
+// The task may end the request before Post returns, so the instance waits for both.
 void PendingRequest::AnswerLater(std::function<void()> task) {
   const auto in_flight = context_.in_flight;
   in_flight->Add();
@@ -153,7 +153,7 @@ void PendingRequest::AnswerOn() noexcept {
   while (!PrepareAnswer()) {
     try {
       return AnswerLater([self = shared_from_this()] { self->AnswerOn(); });
-    } catch (const std::bad_alloc&) {  // it keeps the thread to itself
+    } catch (const std::bad_alloc&) {  // it continues on this thread
     }
   }
   Finish();
@@ -169,13 +169,13 @@ bool PendingRequest::PrepareAnswer() noexcept {
   }
 }
 
-// Nothing of the instance may be used once the request is released: its model may be gone.
+// Do not use the instance after the request is released: its model may be gone.
 void PendingRequest::Finish() noexcept {
   if (!key_.empty()) context_.supersede_keys->Leave(key_, *this);
   if (deadline_) context_.deadlines->Forget(*deadline_);
   LeaveEntering();
   bytes_ = Counted();
-  // Its rows may have ended half-way: such an answer must not pass for a whole one.
+  // Its rows may have ended early, and a partial answer must not look complete.
   if (!failure_ && request_.IsCancelled()) failure_ = client_cancelled_;
   if (!failure_) SendAnswer();
   if (failure_) SendFailure();
@@ -198,7 +198,7 @@ void PendingRequest::SendAnswer() noexcept {
   }
 }
 
-// Where Triton has no memory for a response, the client waits until it has some.
+// While Triton has no memory for a response, the client waits.
 void PendingRequest::SendFailure() noexcept {
   if (failure_->code() == ErrorCode::kInternal) LogError(failure_->what());
   for (int waits = 0; waits < kMostMemoryWaits; ++waits) {

@@ -15,8 +15,8 @@ struct WantedOutputs {
   bool alignments = false;
 };
 
-// The decoding options of a request that sets any; nothing where the model's defaults hold. What
-// else it sets goes into `of_request`. Throws Error(kInvalidArgument).
+// The decoding options of a request; none: the model's defaults. Its other parameters go into
+// `of_request`. Throws Error(kInvalidArgument).
 std::optional<DecodingOptions> ReadOptions(const RequestHandle& request,
                                            const WantedOutputs& wanted, const ModelConfig& config,
                                            RequestOptions* of_request);

@@ -5,11 +5,11 @@
 
 namespace ct2triton {
 
-// How many rows of a model may be decoded again: one for every 20 rows whose answers are judged for
-// that, and 16 more at once. So a model that fails on all rows does not decode them all twice.
+// Limits the rows of a model that are decoded again: one for every 20 judged rows, plus a burst of
+// 16. So a model that fails on all rows does not decode them all twice.
 class RetryBudget {
  public:
-  // A row was judged.
+  // Call for each judged row.
   void Earn() noexcept;
   // Whether one more row may be decoded again.
   bool Take() noexcept;
@@ -18,7 +18,7 @@ class RetryBudget {
   static constexpr int kRowsForOne = 20;
   static constexpr int kMost = 16 * kRowsForOne;
 
-  std::atomic<int> rows_{kMost};  // judged, and not spent
+  std::atomic<int> rows_{kMost};  // retries left, in judged rows
 };
 
 }  // namespace ct2triton

@@ -7,15 +7,15 @@
 namespace ct2triton {
 namespace {
 
-// Rows of a large request that are handed over before those of another one.
+// Rows of a large request that are handed over before another one's.
 constexpr size_t kTurnRows = 32;
-// So many small requests enter for each row of a large one while more than its places are taken.
+// Small requests that enter for each row of a large one while large ones have no room.
 constexpr size_t kSmallForLargeRow = 4;
-// Places for large requests are filled again once one in so many of them is free.
+// Places for large requests are refilled once 1 / kPlacesAtOnce of them are free.
 constexpr size_t kPlacesAtOnce = 4;
 
-// Puts the source first whose tenant has the fewest rows in the queue: the oldest one, where there
-// are no tenants.
+// Moves the source to the front whose tenant has the fewest rows in the queue; without tenants, the
+// oldest.
 void PutNextFirst(std::list<RowFeeder::Source>* sources) noexcept {
   if (sources->empty() || sources->front()->TenantRows() == 0) return;
   const auto next = std::min_element(
@@ -63,8 +63,7 @@ void RowFeeder::Add(Source source) {
 }
 
 // Small requests go first, because they have few rows; large ones are served while half of the
-// places are free. A row of a large request that is due goes before them, so that no request
-// starves.
+// places are free. Before that, a due row of a large request is served, so that no request starves.
 RowFeeder::Sources* RowFeeder::NextToServe(size_t* places) noexcept {
   const size_t waiting = translator_->waiting();
   if (waiting >= most_) return nullptr;

@@ -11,14 +11,14 @@
 namespace ct2triton {
 namespace {
 
-// What a row, a text and a byte that is only cut take, beside a byte that is tokenized.
+// Work of a row, of a text and of a byte that is only cut, relative to a tokenized byte.
 constexpr size_t kRowWork = 16;
 constexpr size_t kTextWork = 64;
 constexpr size_t kBytesCutAtOnce = 8;
 
-// A sentence with more bytes for each id that has room is cut without being tokenized whole first.
+// A sentence with more bytes per available ID is cut without tokenizing all of it first.
 constexpr size_t kMostBytesOfId = 8;
-constexpr size_t kBytesOfId = 5;        // on the average, rather too many
+constexpr size_t kBytesOfId = 5;        // a high estimate of the average
 constexpr size_t kMostTried = 1 << 16;  // ids
 
 IdView ViewOf(const std::vector<int>& ids) {
@@ -48,7 +48,7 @@ size_t RowMaker::Begin(std::string text, const std::string& source,
   return work;
 }
 
-// A draft of more sentences than its text has is not used: it is not known which belong together.
+// A draft with more sentences than its text is ignored, because the sentences cannot be matched.
 RowMaker::Target RowMaker::TargetOf(const WantedTarget& wanted, const TextPlan& plan) const {
   CheckText(tensor::kTextPrefix, wanted.prefix);
   CheckText(tensor::kDraft, wanted.draft);
@@ -67,7 +67,7 @@ RowMaker::Target RowMaker::TargetOf(const WantedTarget& wanted, const TextPlan& 
   return target;
 }
 
-// Of a translation that has no more tokens than the model allows, as it is usual.
+// Usual size of a translation with as many tokens as the model allows.
 size_t RowMaker::MostBytesOfAnswer() const {
   return kMostBytesOfId * static_cast<size_t>(engine_.decoding_length_limit);
 }
@@ -94,7 +94,7 @@ std::string_view RowMaker::TextOf(const Span& span) const {
   return std::string_view(plans_.back().text).substr(span.begin, span.end - span.begin);
 }
 
-// A row that is too long shows its length to the check that follows, where nothing has room at all.
+// If no part fits, the row keeps its length, and the check that follows refuses it.
 size_t RowMaker::AddSentence() {
   Span& rest = spans_[next_];
   const bool first = !cutting_;
@@ -114,8 +114,8 @@ size_t RowMaker::AddSentence() {
   return work + plans_.back().targets.size() * kRowWork;
 }
 
-// Takes the longest part that fits off the beginning of a sentence. A part may make a few more ids
-// than it did inside what was looked at: then there is less room for it.
+// Cuts the longest part that fits from the beginning of a sentence. A part alone may have a few
+// more IDs than inside the sentence; then it is tried again with less room.
 size_t RowMaker::AddPart(Span* rest, bool first) {
   size_t work = 0;
   const Span whole = *rest;
@@ -135,8 +135,8 @@ size_t RowMaker::AddPart(Span* rest, bool first) {
   }
 }
 
-// A sentence of a draft, less what is forced. What is one piece of the draft may be two where the
-// prefix stands alone, and the other way round. Nothing where the prefix ends inside a piece.
+// A sentence of a draft without the forced prefix. A piece of the draft may be two pieces where the
+// prefix ends, or the reverse. Empty if the prefix ends inside a piece.
 std::vector<int> RowMaker::DraftAfter(const std::vector<int>& forced, const Target& target,
                                       std::string_view draft) const {
   constexpr size_t kMostOthers = 4;  // pieces
@@ -155,7 +155,7 @@ std::vector<int> RowMaker::DraftAfter(const std::vector<int>& forced, const Targ
   return ids;
 }
 
-// What can be of use of a sentence of a draft.
+// The part of a draft's sentence that can be used.
 std::string_view RowMaker::Beginning(std::string_view draft, const Span& sentence) const {
   size_t end = std::min(sentence.end, sentence.begin + MostBytesOfAnswer());
   const auto is_inside_character = [&] { return (draft[end] & 0xC0) == 0x80; };
@@ -163,7 +163,7 @@ std::string_view RowMaker::Beginning(std::string_view draft, const Span& sentenc
   return draft.substr(sentence.begin, end - sentence.begin);
 }
 
-// Sentences of a draft belong to those of the text in their order. Returns the bytes of drafts.
+// Sentences of a draft are matched with those of the text in order. Returns the bytes of drafts.
 size_t RowMaker::AddRows(const Span& span, bool split, const std::vector<int>& pieces) {
   TextPlan& plan = plans_.back();
   if (plan.sentences.size() == static_cast<size_t>(engine_.max_text_sentences)) {
@@ -180,7 +180,7 @@ size_t RowMaker::AddRows(const Span& span, bool split, const std::vector<int>& p
   PlannedSentence& sentence = plan.sentences.emplace_back();
   sentence.span = span;
   sentence.split = split;
-  // Where there is nothing to translate, there is none in any language.
+  // A sentence that is empty in one language is empty in all.
   sentence.sent = !plan.targets.empty() && !pieces.empty();
   sentence.first_row = made_;
   size_t drafted = 0;

@@ -17,8 +17,8 @@
 
 namespace ct2triton {
 
-// Makes rows of the texts of one request, one sentence after the other, and knows which is which.
-// Each sentence is tokenized once for all of its targets. Work is counted in bytes of text.
+// Makes rows from the texts of one request, sentence by sentence, and records their origin. Each
+// sentence is tokenized once for all of its targets. Work is counted in bytes of text.
 class RowMaker : public RowNames {
  public:
   // `longest_source`: ids of a row; a longer sentence is cut. All others outlive it.
@@ -26,20 +26,21 @@ class RowMaker : public RowNames {
            size_t longest_source)
       : tokenizer_(tokenizer), engine_(engine), split_(split), longest_(longest_source) {}
 
-  // The next text. An empty language: not given. What `targets` are views of outlives the text's
-  // last sentence. This and AddSentence throw Error(kInvalidArgument) and return how much work it
-  // was.
+  // Starts the next text. An empty language: not given. The strings of `targets` must live until
+  // the text's last sentence. This and AddSentence return the amount of work, and throw
+  // Error(kInvalidArgument).
   size_t Begin(std::string text, const std::string& source,
                const std::vector<WantedTarget>& targets);
-  bool whole() const { return next_ == spans_.size(); }  // no sentence of the text is left
+  // Whether all sentences of the text are done.
+  bool whole() const { return next_ == spans_.size(); }
   // Makes the rows of the next sentence of the text, or of its first part.
   size_t AddSentence();
 
-  std::vector<RowInput> Rows() const;  // that were not forgotten; views of what this object holds
+  std::vector<RowInput> Rows() const;  // not forgotten ones; views of this object's memory
   void ForgetRows();
   std::vector<TextPlan> TakePlans() { return std::move(plans_); }
 
-  // Of those that were not forgotten.
+  // Of rows that were not forgotten.
   std::string Row(size_t row) const override;
   std::string Source(size_t row) const override { return Row(row); }
   std::string Prefix(size_t row) const override { return Row(row); }
@@ -50,16 +51,16 @@ class RowMaker : public RowNames {
     std::vector<int> source;
     std::vector<int> prefix;
     std::vector<int> draft;
-    size_t target;  // its number
-    size_t text;    // and that of the text
-    size_t begin;   // where the sentence begins in it, in bytes
+    size_t target;  // index of the target
+    size_t text;    // index of the text
+    size_t begin;   // byte offset of the sentence in the text
   };
   struct Target {
-    std::vector<int> prefix;  // that names the language
+    std::vector<int> prefix;  // IDs that name the language
     Frame frame;
-    std::vector<int> forced;  // after it, in the first row
+    std::vector<int> forced;  // forced IDs after `prefix`, in the first row
     WantedTarget wanted;
-    std::vector<Span> drafts;  // the sentences of the draft, at most those of the text
+    std::vector<Span> drafts;  // sentences of the draft, at most as many as the text's
   };
 
   [[noreturn]] void RefuseText(const std::string& what,
@@ -79,14 +80,14 @@ class RowMaker : public RowNames {
   const Split split_;
   const size_t longest_;
   std::vector<TextPlan> plans_;
-  std::vector<Span> spans_;      // sentences of the text that is made into rows now
-  size_t next_ = 0;              // of these
-  bool cutting_ = false;         // that one is too long: it is what was not cut off yet
+  std::vector<Span> spans_;      // sentences of the current text
+  size_t next_ = 0;              // next of spans_
+  bool cutting_ = false;         // it is too long; spans_[next_] is its uncut rest
   std::vector<Target> targets_;  // of that text
-  size_t room_ = 0;              // for pieces, in a row of any target
+  size_t room_ = 0;              // room for pieces in a row of every target
   std::vector<MadeRow> rows_;
-  size_t made_ = 0;     // rows, with those that were forgotten
-  size_t planned_ = 0;  // and with those that have nothing to translate
+  size_t made_ = 0;     // rows made, including forgotten ones
+  size_t planned_ = 0;  // rows made, including empty ones
 };
 
 }  // namespace ct2triton

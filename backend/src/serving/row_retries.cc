@@ -13,13 +13,13 @@
 namespace ct2triton {
 namespace {
 
-constexpr size_t kRowWork = 64;  // of a verdict, however short the answer is: see kSliceWork
+constexpr size_t kRowWork = 64;  // least work of a verdict, see kSliceWork
 
-// Without a sequence of four tokens that occurs twice there is no loop that the verdict flags, and
-// four beams are what translation models are usually evaluated with. A repetition penalty is left
-// out on purpose: it also lowers tokens that a correct translation repeats, such as the digits of a
-// number, and makes the score incomparable, so that `unsure` could not be computed. What the
-// request sets for its own search stays, where it is stricter.
+// If no four tokens occur twice, the verdict flags no loop. Translation models are usually
+// evaluated with four beams. A repetition penalty is left out on purpose: it also lowers tokens
+// that a correct translation repeats, such as the digits of a number, and makes the score
+// incomparable, so that `unsure` could not be computed. Stricter options of the request's own
+// search stay.
 DecodingOptions SecondSearch(const DecodingOptions& first, const EngineOptions& engine) {
   constexpr int64_t kBeams = 4;
   constexpr int64_t kNgram = 4;
@@ -27,7 +27,7 @@ DecodingOptions SecondSearch(const DecodingOptions& first, const EngineOptions& 
   second.beam_size = std::min(kBeams, engine.max_beam_size);
   const int64_t own = first.no_repeat_ngram_size;
   second.no_repeat_ngram_size = own > 0 ? std::min(own, kNgram) : kNgram;
-  second.draft_bias = 0;  // its draft is the answer that is in doubt, or near to it
+  second.draft_bias = 0;  // its draft may be close to the doubtful answer
   return second;
 }
 
@@ -58,8 +58,7 @@ bool RowRetries::Judge(const AnswerEncoder& encoder, const std::vector<RowResult
   return true;
 }
 
-// A row that the second search may not take, as one of more beams than its limits allow, keeps its
-// first answer.
+// A row that the second search refuses, for example because of its limits, keeps its first answer.
 void RowRetries::Retry(size_t row) {
   const Source& source = sources_[row];
   if (source.empty) return;

@@ -18,24 +18,24 @@ namespace ct2triton {
 class AnswerEncoder;
 
 // The rows of one request that are decoded again because their answers are flagged (on_doubt
-// retry). Used by one thread at a time.
+// retry). Not thread-safe.
 class RowRetries {
  public:
-  // Null unless flagged rows of a request with these options are decoded again: the search has to
-  // be greedy. `judging` is the request's; `model` outlives it.
+  // Null unless flagged rows of a request with these options are decoded again, which requires a
+  // greedy search. `judging`: of the request; `model` must outlive it.
   static std::unique_ptr<RowRetries> For(const DecodingOptions& options,
                                          const EngineOptions& engine, const LoadedModel& model,
                                          const Judging& judging);
 
-  // Remembers the next row of the request. Returns about the bytes that it takes.
+  // Stores the next row of the request. Returns its approximate memory in bytes.
   size_t Add(const CheckedRow& row);
-  // Judges a slice of the answers, which come in the order of the rows; false while there are more.
+  // Judges a slice of the answers, in the order of the rows; false while there are more.
   bool Judge(const AnswerEncoder& encoder, const std::vector<RowResult>& answers);
-  // The flagged rows, with the options of the second search; once all are judged.
+  // The flagged rows, with the options of the second search. Call once all are judged.
   std::vector<CheckedRow> TakeRows();
-  // `answers` ends with those of the rows that TakeRows gave; one without hypotheses has failed.
-  // Takes these off, puts each into the place of the first answer if its verdict is better, and
-  // tells the encoder all verdicts.
+  // `answers` ends with those of the rows from TakeRows; one without hypotheses has failed. Removes
+  // them, replaces each first answer if the second has a better verdict, and passes all verdicts to
+  // the encoder.
   void KeepBetter(AnswerEncoder* encoder, std::vector<RowResult>* answers);
 
  private:
@@ -56,7 +56,7 @@ class RowRetries {
   std::vector<Source> sources_;
   std::vector<Verdict> verdicts_;  // on the first answers
   std::vector<CheckedRow> rows_;   // to be decoded again
-  std::vector<size_t> places_;     // of these in the request
+  std::vector<size_t> places_;     // their indices in the request
 };
 
 }  // namespace ct2triton

@@ -13,17 +13,17 @@
 
 namespace ct2triton {
 
-// Answers by target language. The languages are those that the prepared model lists, and so
-// bounded; a row of none of them counts as "other". A model that lists none has no such counts.
+// Answers by target language. The languages are those listed in the prepared model, so their number
+// is bounded; other rows count as "other". Without a list there are no such counts.
 class TargetCounts {
  public:
   // `ids` outlive it.
   TargetCounts(const TargetIds& ids, const std::string& model, uint64_t version)
       : model_(model), version_(version), ids_(ids) {}
 
-  // Of a row that has an answer.
+  // Counts an answered row.
   void Count(const RowReport& report) noexcept;
-  // Publishes what was counted.
+  // Publishes the counts.
   void Show() noexcept;
 
  private:

@@ -12,7 +12,7 @@
 namespace ct2triton {
 namespace {
 
-// How a sentence that was too long for the model ended well; the engine does not know it.
+// Finish reason of a sentence that was split because it was too long; the engine does not have it.
 constexpr char kSplit[] = "split";
 
 size_t BadnessOf(const std::string& finish) {

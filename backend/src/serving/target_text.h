@@ -16,7 +16,7 @@
 
 namespace ct2triton {
 
-// What a token of an answer was translated from, both in bytes.
+// Spans of a token of the answer and of its source, in bytes.
 struct AlignedSpans {
   Span source;
   Span target;
@@ -25,49 +25,50 @@ struct AlignedSpans {
 // The answer to one text in one language, or a part of it.
 struct Translation {
   size_t target_index = 0;
-  std::string target;  // its code; empty where the model names no languages
+  std::string target;  // language code; empty if the model names no languages
   std::string text;
-  std::string finish;  // the worst of its sentences
-  double score = 0;    // the mean of the sentences' scores, each counted by its tokens
+  std::string finish;  // worst reason of its sentences
+  double score = 0;    // mean of the sentences' scores, weighted by their tokens
   size_t input_tokens = 0;
   size_t output_tokens = 0;
   std::vector<Span> ranges = {};              // of the sentences, in `text`
-  std::vector<AlignedSpans> alignments = {};  // where its rows have them
-  std::optional<Verdict> verdict = {};        // where somebody asks
+  std::vector<AlignedSpans> alignments = {};  // if its rows have them
+  std::optional<Verdict> verdict = {};        // if requested
 };
 
-// The verdict on the translation of a sentence into one of the targets. `one`: where it comes from.
+// The verdict on the translation of a sentence into one of the targets. `one`: the hypothesis that
+// `translation` is made from.
 Verdict JudgeSentence(const TextPlan& plan, const PlannedSentence& sentence, size_t target,
                       std::string_view translation, const Hypothesis& one, const Judging& judging);
 
-// Puts one translation together, as far as the answers of its rows are there, in their order.
+// Joins one translation from the answers of its rows, added in order.
 class TargetText {
  public:
-  // `plan` and `tokenizer` outlive it. `rank`: of the hypotheses to put together, from the best, 0;
-  // the last one where a row has fewer.
+  // `plan` and `tokenizer` outlive it. `rank`: of the hypotheses to join, 0 for the best; the last
+  // one if a row has fewer.
   TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer,
              const Judging& judging = {}, size_t rank = 0);
 
-  // The row that is to be added next; nothing once the translation is whole.
+  // The row to add next; none once the translation is complete.
   std::optional<size_t> next_row() const;
-  // `known`: the verdict on it; null: it is judged here.
+  // `known`: the verdict on it; null: judges it.
   void Add(const RowResult& result, const Verdict* known = nullptr);
-  // So far: up to where the answer of the next row begins.
+  // The text before the answer of the next row.
   const Translation& so_far() const { return done_; }
-  // The whole translation. The object cannot be used afterwards.
+  // The complete translation. Do not use the object afterwards.
   Translation Take() { return std::move(done_); }
   // How the answer of the next row will begin, if it begins with these ids.
   std::string Settled(const std::vector<int>& ids) const;
 
  private:
   const PlannedSentence& sentence() const { return plan_.sentences[at_]; }
-  // `places`: of the tokens, in the answer of the row that begins at byte `begin`.
+  // `places`: of the tokens in the row's answer, which begins at byte `begin`.
   void Align(const Ids& positions, const std::vector<Span>& places, size_t begin);
   // Joins the verdict on a sentence.
   void JoinVerdict(const Verdict& verdict);
-  // With loops across the sentences.
+  // Judges loops across sentences too.
   void JudgeWhole();
-  // To the next sentence that has rows, or to the end.
+  // Copies text up to the next sentence with rows, or to the end.
   void AddUntranslated();
 
   const TextPlan& plan_;
@@ -76,11 +77,11 @@ class TargetText {
   const Tokenizer& tokenizer_;
   const Judging judging_;
   const size_t prefix_length_;
-  size_t at_ = 0;   // the sentence of the next row
-  size_t end_ = 0;  // of the sentence before, in the text
+  size_t at_ = 0;   // sentence of the next row
+  size_t end_ = 0;  // end of the previous sentence in the text
   Translation done_;
   double weighted_score_ = 0;
-  size_t judged_ = 0;  // sentences
+  size_t judged_ = 0;  // number of judged sentences
 };
 
 }  // namespace ct2triton

@@ -17,7 +17,7 @@ class TaskThread {
 
   // Throws Error if no thread can be started.
   TaskThread();
-  // Runs the tasks that are left.
+  // Runs the remaining tasks.
   ~TaskThread();
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;

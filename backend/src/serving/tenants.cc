@@ -66,7 +66,7 @@ void Tenants::Leave(Tenant* tenant, const Refusable& request) noexcept {
 
 bool Tenants::RefuseOne() noexcept {
   for (;;) {
-    std::shared_ptr<Refusable> newest;  // let go of without the lock: its end comes here
+    std::shared_ptr<Refusable> newest;  // released without the lock, because its end calls Leave
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       std::shared_ptr<Tenant> most;

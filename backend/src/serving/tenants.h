@@ -17,8 +17,8 @@
 
 namespace ct2triton {
 
-// The name of the tenant among a request's parameters, where tenant_header (no case) names one;
-// else empty. Throws Error(kInvalidArgument): a name that is too long, or two that differ.
+// The tenant's name in a request's parameters, from the header tenant_header (case-insensitive);
+// empty: none. Throws Error(kInvalidArgument) for a name that is too long, or two different names.
 std::string TenantName(const std::vector<std::pair<std::string, ParameterValue>>& parameters,
                        const std::string& tenant_header);
 
@@ -26,17 +26,17 @@ std::string TenantName(const std::vector<std::pair<std::string, ParameterValue>>
 class Refusable {
  public:
   virtual ~Refusable() = default;
-  // False where it already has an answer, or an error.
+  // False if it already has an answer or an error.
   virtual bool Refuse(const Error& error) noexcept = 0;
 };
 
-// The sender of requests under one name, of one instance.
+// A tenant of one instance.
 class Tenant {
  public:
   explicit Tenant(std::string name) : name_(std::move(name)) {}
   const std::string& name() const noexcept { return name_; }
 
-  std::atomic<size_t> rows{0};  // handed over and not answered
+  std::atomic<size_t> rows{0};  // rows handed over and not answered
 
  private:
   friend class Tenants;
@@ -46,20 +46,20 @@ class Tenant {
   };
 
   const std::string name_;
-  std::vector<Member> entering_;  // requests whose rows are not all handed over; the newest is last
+  std::vector<Member> entering_;  // requests with rows not handed over; the newest is last
 };
 
-// The tenants of an instance, as long as one of their requests is there.
+// The tenants of an instance that have requests.
 class Tenants {
  public:
   // Counts a new request.
   std::shared_ptr<Tenant> Enter(const std::string& name, const std::shared_ptr<Refusable>& request);
-  // Its rows are all handed over, or it has ended. May be called again.
+  // Call when all its rows are handed over or it has ended. May be called again.
   void Leave(Tenant* tenant, const Refusable& request) noexcept;
 
-  // Refuses the newest request of the tenant that has the most. False if no request is left.
+  // Refuses the newest request of the tenant with the most requests. False if no request is left.
   bool RefuseOne() noexcept;
-  // Of `waiting` rows, those that run before a further one of this tenant, if all share equally.
+  // How many of `waiting` rows run before another row of this tenant, with equal shares.
   size_t RowsBefore(const Tenant& tenant, size_t waiting) const noexcept;
 
  private:

@@ -14,14 +14,14 @@
 namespace ct2triton {
 namespace {
 
-constexpr size_t kRowWork = 32;  // of a row, however short its answer is: see kSliceWork
+constexpr size_t kRowWork = 32;  // least work of a row, see kSliceWork
 
 std::vector<int64_t> Behind(std::vector<int64_t> shape, std::initializer_list<size_t> more) {
   for (const size_t length : more) shape.push_back(static_cast<int64_t>(length));
   return shape;
 }
 
-// Lists of byte ranges as [..., longest, 2]; -1 fills the shorter ones.
+// Lists of byte ranges as [..., longest, 2]; shorter ones are padded with -1.
 Matrix<int64_t> RangeMatrix(const std::vector<int64_t>& shape,
                             const std::vector<std::vector<Span>>& lists) {
   size_t longest = 0;
@@ -43,7 +43,7 @@ std::vector<Span> SourceRanges(const TextPlan& plan) {
   return ranges;
 }
 
-// As [..., longest, 4]; -1 fills the shorter ones.
+// As [..., longest, 4]; shorter lists are padded with -1.
 Matrix<int64_t> AlignmentMatrix(const std::vector<int64_t>& shape, const Translations& all) {
   size_t longest = 0;
   for (const Translation* one : all) longest = std::max(longest, one->alignments.size());
@@ -105,7 +105,7 @@ class Writer {
     WriteTensor(spec, RangeMatrix(per_target_, lists), response_);
   }
 
-  // None where they were not computed.
+  // Empty if they were not computed.
   void WriteScores(const TensorSpec& spec, std::vector<int64_t> shape, const Translations& all) {
     if (!content_.scores) shape.back() = 0;
     const auto score = [](const Translation& one) { return one.score; };
@@ -113,7 +113,7 @@ class Writer {
     WriteTensor(spec, Collect<float>(shape, scored, score), response_);
   }
 
-  // None where they are not asked for and there is one of each: it is the answer already.
+  // Empty if they are not requested and there is one each, because that is the answer itself.
   void WriteHypotheses(const TensorSpec& spec) {
     const bool none = ranks_ == 1 && !content_.named;
     const auto shape = Behind(per_target_, {none ? 0 : ranks_});
@@ -130,8 +130,8 @@ class Writer {
   const AnswerContent& content_;
   Response* response_;
   const size_t ranks_;
-  std::vector<int64_t> per_text_;    // the shape of what each text has
-  std::vector<int64_t> per_target_;  // and each of its translations
+  std::vector<int64_t> per_text_;    // shape of values per text
+  std::vector<int64_t> per_target_;  // shape of values per translation
   Translations all_;                 // of each text, language and rank
   Translations best_;                // those of the first rank
   const Translations none_;

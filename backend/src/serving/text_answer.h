@@ -16,15 +16,15 @@
 
 namespace ct2triton {
 
-// What a request wants of its answer.
+// Requested content of an answer.
 struct AnswerContent {
   std::vector<std::string> outputs;
-  bool named = false;   // its client has named these outputs; else they are all that there are
-  bool scores = false;  // are computed
+  bool named = false;   // the client named these outputs; false: they are all outputs
+  bool scores = false;  // scores are computed
   Judging judging = {};
 };
 
-// The wanted outputs of one request of texts, with one element for each text and target language.
+// The requested outputs of one request of texts, with one element per text and target language.
 class TextAnswer : public AnswerEncoder {
  public:
   // `config` and `tokenizer` outlive it. `targets`: of each text.
@@ -51,11 +51,11 @@ class TextAnswer : public AnswerEncoder {
   const AnswerContent content_;
   const std::vector<TextPlan> plans_;
   const size_t targets_;
-  size_t ranks_ = 0;                   // hypotheses that are joined; 0: not known yet
-  std::optional<TargetText> joining_;  // the next one, half joined
+  size_t ranks_ = 0;                   // hypotheses to join; 0: not known yet
+  std::optional<TargetText> joining_;  // the translation being joined
   std::vector<Translation> joined_;    // of each text, language and rank
   std::vector<RowPlace> places_;       // of each row of a request that is judged
-  std::vector<Verdict> known_;         // on all rows, or none
+  std::vector<Verdict> known_;         // on all rows, or empty
 };
 
 }  // namespace ct2triton

@@ -31,7 +31,7 @@ Split SplitOf(const std::string& name) {
   return name == "none" ? Split::kNone : Split::kSentences;
 }
 
-// `truncate_input` may have cut rows since they were made.
+// Counted late, because `truncate_input` may cut rows after they are made.
 void CountInputTokens(const std::vector<CheckedRow>& rows, std::vector<TextPlan>* plans) {
   for (TextPlan& plan : *plans) {
     for (PlannedSentence& sentence : plan.sentences) {
@@ -42,7 +42,7 @@ void CountInputTokens(const std::vector<CheckedRow>& rows, std::vector<TextPlan>
   }
 }
 
-// What is not translated is copied into every answer.
+// Text that is not translated is copied into every answer.
 void CheckAnswerBytes(const TextTensors& tensors, size_t targets, int64_t hypotheses) {
   constexpr double kMost = 256.0 * 1024 * 1024;
   double bytes = 0;
@@ -59,7 +59,7 @@ bool Has(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// As ct2-prepare names the model that streams.
+// Name that ct2-prepare gives the stream model.
 std::string StreamModel(std::string name) {
   const std::string_view suffix = "-text";
   const bool is_text = name.size() > suffix.size() &&
@@ -104,7 +104,7 @@ class TextReader : public RequestReader {
   DecodedRequest decoded_;
 };
 
-// Of a request that is longer than a slice, the first one takes nothing but this comparison.
+// For a request longer than a slice, the first call only makes this comparison.
 bool TextReader::Read() {
   if (!maker_) {
     if (!std::exchange(begun_, true) && InputBytes(request_) > kSliceWork) return false;
@@ -128,7 +128,7 @@ bool TextReader::Read() {
   return false;
 }
 
-// Options first: over HTTP, an input whose name is misspelt is one that is unknown.
+// Options first, because over HTTP a misspelt input becomes an unknown option.
 void TextReader::ReadHead() {
   ReadOutputs();
   const WantedOutputs wanted{IsNamed(tensor::kScore) || IsNamed(tensor::kHypothesisScores),
@@ -154,7 +154,7 @@ void TextReader::ReadHead() {
   maker_.emplace(tokenizer_, config_.engine, SplitOf(decoded_.options.split), longest);
 }
 
-// Verdicts are no reason to name the others.
+// A request that names all outputs, with or without those of verdicts, counts as naming none.
 void TextReader::ReadOutputs() {
   content_.outputs = request_.WantedOutputs();
   auto others = content_.outputs;
@@ -178,8 +178,8 @@ void TextReader::CheckStream(const DecodingOptions& decoding) const {
   ValidateStream(decoding);
 }
 
-// Those that were made since. The options of a request are checked with its rows, even if it has
-// none.
+// Checks the rows made since the last call. The options of a request are checked too, even without
+// rows.
 void TextReader::CheckRows(bool last) {
   const std::vector<RowInput> made = maker_->Rows();
   if (made.empty() && !(last && decoded_.rows.empty())) return;

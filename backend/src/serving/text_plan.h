@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How one text becomes rows, and their answers one text again for each target language.
+// Plan of one text: its sentences and rows, from which the answers are joined for each target
+// language.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +13,26 @@
 
 namespace ct2triton {
 
-// What a request says of one translation of a text.
+// A request's settings for one translation of a text.
 struct WantedTarget {
   std::string_view language;  // as named; empty: not given
-  std::string_view prefix;    // how the translation begins in any case
-  std::string_view draft;     // what the translation is expected to be, its prefix included
+  std::string_view prefix;    // forced beginning of the translation
+  std::string_view draft;     // expected translation, including the prefix
 };
 
 // A sentence, or a part of one that was too long.
 struct PlannedSentence {
   Span span;           // in the text
   bool split = false;  // part of a sentence that was too long
-  bool sent = false;   // it has rows: one for each target, in their order
+  bool sent = false;   // it has rows: one per target, in order
   size_t first_row = 0;
-  std::vector<size_t> input_tokens = {};  // of each of its rows, as they are run
+  std::vector<size_t> input_tokens = {};  // of each of its rows
 };
 
 struct TextPlan {
   std::string text;
-  std::string source;                // the model's code, or as named where it has none
-  std::vector<std::string> targets;  // the same, of each target
+  std::string source;                // the model's language code, or the given name if it has none
+  std::vector<std::string> targets;  // language codes of the targets
   std::vector<PlannedSentence> sentences;
 };
 

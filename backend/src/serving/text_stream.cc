@@ -42,7 +42,7 @@ void TextStream::Begin() {
 
 void TextStream::RowGrew(size_t row, int64_t id) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  // Each part takes the whole row through the tokenizer: a long row sends fewer.
+  // Each part tokenizes the whole row, so a long row sends fewer parts.
   constexpr size_t kIdsOfLongRow = 256;
   std::vector<int>& ids = rows_[row].ids;
   ids.push_back(static_cast<int>(id));
@@ -74,7 +74,7 @@ void TextStream::Advance(size_t target) {
   Send(target, part);
 }
 
-// What was sent of the row can be called back no more.
+// Throws if the row's text does not begin with the part that was already sent.
 void TextStream::AddResult(const RowResult& result, Target* target) const {
   const size_t begin = target->text.so_far().text.size();
   target->text.Add(result);

@@ -17,14 +17,13 @@
 
 namespace ct2triton {
 
-// Sends the translations of one text while they grow. Each response has a part of one of them: what
-// follows the part before. Sentences follow each other in each language; languages do not wait for
-// each other. The last part of each has its finish reason, and that of the last language ends the
-// stream. Triton keeps what a client does not read: after max_stream_parts parts, each further
-// one has at least a sentence.
+// Sends the translations of one text while they grow. Each response has the next part of one
+// translation. Sentences are in order in each language; languages do not wait for each other. The
+// last part of a translation has its finish reason, and the last language's ends the stream.
+// Because Triton buffers unread parts, each part after max_stream_parts has at least a sentence.
 class TextStream : public AnswerStream {
  public:
-  // All but the plan outlive it.
+  // All except the plan must outlive it.
   TextStream(const ModelConfig& config, const Tokenizer& tokenizer, const RequestHandle& request,
              AnswerContent content, TextPlan plan);
 
@@ -37,11 +36,11 @@ class TextStream : public AnswerStream {
   struct Target {
     TargetText text;
     size_t sent = 0;      // bytes of the text so far
-    std::string settled;  // of the next row, sent too
+    std::string settled;  // part of the next row that was sent too
   };
   struct GrowingRow {
     std::vector<int> ids;
-    const RowResult* result = nullptr;  // once it is done
+    const RowResult* result = nullptr;  // null until it is done
   };
 
   // Adds the results of the target's rows so far, and sends what is new.
@@ -60,8 +59,8 @@ class TextStream : public AnswerStream {
   std::vector<GrowingRow> rows_;
   int64_t parts_ = 0;       // sent so far
   size_t unfinished_;       // targets
-  size_t last_target_ = 0;  // once all are finished: whose last part is not sent yet,
-  std::string last_part_;   // and this part
+  size_t last_target_ = 0;  // once all are finished: target whose last part is not sent yet,
+  std::string last_part_;   // and that part
 };
 
 }  // namespace ct2triton

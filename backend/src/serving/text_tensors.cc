@@ -25,7 +25,7 @@ TextInputs FindInputs(const RequestHandle& request, bool batched) {
   TextInputs inputs;
   for (TRITONBACKEND_Input* handle : request.Inputs()) {
     Input input = DescribeInput(handle);
-    // Triton leaves the batch dimension out of the shape where it is 0: a request of no texts.
+    // Triton omits a batch dimension of 0 from the shape: a request without texts.
     if (batched && input.shape.size() == 1) input.shape.insert(input.shape.begin(), 0);
     if (input.name == tensor::kTextInput) {
       inputs.texts = std::move(input);
@@ -47,7 +47,8 @@ TextInputs FindInputs(const RequestHandle& request, bool batched) {
   return inputs;
 }
 
-// Triton compares shapes with the declared ones before; what is read by index is checked here too.
+// Triton has checked shapes against the declared ones; dimensions read by index are checked here
+// too.
 void CheckShape(const char* name, const std::vector<int64_t>& shape,
                 const std::vector<int64_t>& leading, bool languages) {
   auto fits = leading;

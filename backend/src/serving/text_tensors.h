@@ -13,8 +13,8 @@
 
 namespace ct2triton {
 
-// The inputs of one request of b texts with n targets each. A model without batches leaves the b
-// out of its shapes: its requests have one text.
+// The inputs of one request of b texts with n targets each. Without batching, shapes have no b:
+// requests have one text.
 struct TextTensors {
   StringTensor texts;                    // [b, 1]
   std::optional<StringTensor> sources;   // [b, 1]
@@ -31,8 +31,8 @@ struct TextTensors {
   std::vector<WantedTarget> Targets(size_t text) const;
 };
 
-// Throws Error(kInvalidArgument): an input that is unknown, missing, or of another type or shape;
-// more targets than the model allows. Shapes are checked before strings are read.
+// Throws Error(kInvalidArgument) for an input that is unknown, missing, or of another type or
+// shape, and for more targets than the model allows. Shapes are checked before strings are read.
 TextTensors ReadTextTensors(const RequestHandle& request, const ModelConfig& config);
 
 }  // namespace ct2triton

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kUndetermined[] = "und";  // ISO 639: of a model that names no languages
 
-// None where nobody asked for verdicts, and before the last part of a stream.
+// Empty if verdicts are not requested, and before the last part of a stream.
 template <class Value, class Get>
 Matrix<Value> OfVerdicts(std::vector<int64_t> shape, const Translations& all, const Get& get) {
   const bool judged = !all.empty() && all.front()->verdict;

@@ -23,7 +23,7 @@ Matrix<Value> Collect(const std::vector<int64_t>& shape, const Translations& all
   return matrix;
 }
 
-// Writes an output that whole translations and parts of them have alike; false for any other.
+// Writes an output that both complete and partial translations have; false for other outputs.
 bool WriteOfEach(const TensorSpec& spec, const std::vector<int64_t>& shape, const Translations& all,
                  Response* response);
 

@@ -8,7 +8,7 @@
 namespace ct2triton {
 namespace {
 
-constexpr double kMostRows = 256;  // that are remembered: then all count half
+constexpr double kMostRows = 256;  // at which all counts are halved
 constexpr double kFewestRows = 32;
 
 }  // namespace
@@ -18,7 +18,7 @@ void WaitEstimate::Count(size_t waiting, uint64_t queued_ns) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (last_ns_ != 0) {
     rows_ += 1;
-    // Not since before it came: those that waited may have been withdrawn, and no worker was busy.
+    // At the earliest from its arrival: before, rows may have been withdrawn without a busy worker.
     busy_ns_ += static_cast<double>(now_ns - std::min(now_ns, std::max(last_ns_, queued_ns)));
   }
   last_ns_ = waiting > 0 ? now_ns : 0;
