@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that send their next row when the last is answered, to several models in turn."""
+"""Closed-loop clients that send each row when the previous one is answered, to several models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def send_all(
     clients: int,
     prefixes: Sequence[int] = (),
 ) -> None:
-    """Send all rows, with so many in flight; each may have a prefix of one id."""
+    """Send all rows, `clients` at a time; each may have a prefix of one ID."""
     slots = threading.Semaphore(clients)
     failures: list[Exception] = []
 
@@ -57,9 +57,9 @@ def rates_in_turn(
     rounds: int,
     prefixes: Sequence[int] = (),
 ) -> dict[str, list[float]]:
-    """Rows a second of each round, of the models in turn, after a round of warm-up.
+    """Rows per second of each model in each round, after a warm-up round.
 
-    `prefixes` are those of the rows in turn.
+    `prefixes` are used cyclically for the rows.
     """
     client = grpc_client.InferenceServerClient(url)
     rates: dict[str, list[float]] = {name: [] for name in models}

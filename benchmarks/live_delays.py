@@ -28,8 +28,8 @@ def erased_words(shown: Sequence[Words]) -> int:
         shown: What was shown, one after the other, as words.
 
     Returns:
-        The sum, over all changes, of the words behind what the old and the new text have in common
-        at their start.
+        The sum, over all changes, of the old text's words after the start that both texts have in
+        common.
     """
     pairs = pairwise(shown)
     return sum(len(before) - common_words(before, after) for before, after in pairs)
@@ -45,7 +45,7 @@ def normalized_erasure(shown: Sequence[Words]) -> float:
 
 
 def settled_delays(shown: Sequence[Words], delays: Sequence[float]) -> list[float]:
-    """Give, for each word of the last text, the delay of the first text since which it stands.
+    """Return for each word of the last text the delay of the first text from which it is unchanged.
 
     Args:
         shown: What was shown, one after the other, as words.
@@ -62,7 +62,7 @@ def settled_delays(shown: Sequence[Words], delays: Sequence[float]) -> list[floa
 
 
 def first_delays(shown: Sequence[Words], delays: Sequence[float]) -> list[float]:
-    """Give, for each position of the last text, the delay of the first text that reached it.
+    """Return for each position of the last text the delay of the first text that reached it.
 
     Args:
         shown: What was shown, one after the other, as words.

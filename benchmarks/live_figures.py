@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from live_replay import Replay, Seen
 
 _LISTED = 20  # finals that differ
-_EXCERPT = 40  # letters of each
+_EXCERPT = 40  # characters of each
 FIGURES = (
     "NE",
     "LAAL settled",

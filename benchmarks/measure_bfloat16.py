@@ -58,7 +58,7 @@ class Sentences:
         return [each for each in ids if each not in self._special]
 
     def exact(self, answers: Answers) -> int:
-        """How many are the grammar's translation, letter by letter."""
+        """Number of translations that equal the grammar's, character by character."""
         texts = self.tokenizer.batch_decode(answers)
         return sum(text == right for text, right in zip(texts, self.right, strict=True))
 

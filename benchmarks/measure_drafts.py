@@ -3,9 +3,9 @@
 
     python benchmarks/measure_drafts.py --rows 8,1
 
-So many growing texts of `measure_served_drafts.py` are in the loop at a time, each with its next
-update as soon as the last is answered: without drafts, then with the answer before as the draft.
-The loop counts steps and the tokens that ran in them. The answers have to be the same.
+`--rows` growing texts of `measure_served_drafts.py` are in the loop at a time. Each update is sent
+when the previous one is answered: first without drafts, then with the previous answer as the draft.
+The loop counts steps and the tokens that ran in them. The answers must be equal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pass:
 
 
 def decode(model: Any, texts: list[list[tuple[int, ...]]], rows: int, *, drafts: bool) -> Pass:
-    """Decodes all updates, so many texts at a time."""
+    """Decodes all updates, `rows` texts at a time."""
     loop = _core.DecodeLoop(model)
     answers: dict[tuple[int, int], list[int]] = {}
     running: dict[int, tuple[int, int]] = {}

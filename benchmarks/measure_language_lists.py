@@ -6,9 +6,9 @@
 Serves one set of files under three names: with the whole vocabulary, with one list for all
 languages, and with a list for each. The languages have `--size` tokens each: the first 4,000 of the
 vocabulary, which the rows are made of, and others of their own. The same rows of random ids, of
-log-normal length (median 18, 3 to 80), in all languages in turn, go through the three in turn, each
-from so many clients that send their next row when the last is answered. The figures are rows a
-second, medians of the rounds, and ratios by rounds.
+log-normal length (median 18, 3 to 80), in all languages alternately, are sent to each of the three
+by `--clients` clients, each of which sends its next row when the last is answered. The figures are
+rows per second (medians of the rounds), and ratios by round.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 
     python benchmarks/measure_served_drafts.py --shape transformer-base
 
-A growing text is a seeded list of ids. Each update keeps the first 70 % of the tokens before it,
-has others behind them, and one more. Clients send the updates of one text after another, each when
-the one before is answered: first without drafts, then with the answer before as the draft, in turn.
+A growing text is a seeded list of IDs. Each update keeps the first 70 % of the previous tokens,
+replaces the others, and adds one. Clients send each update when the previous one is answered:
+alternately without drafts, and with the previous answer as the draft.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
     python benchmarks/measure_served_shortlist.py --model DIR --size 25000 --clients 1,8,48
 
 Serves one set of files under two names, with the list and without it, with the backend's defaults.
-The same rows of random ids, of log-normal length (median 18, 3 to 80), go through both in turn,
-each from so many clients that send their next row when the last is answered; for the model and the
-list see measure_shortlist.py. The figures are rows a second, medians of the rounds, and ratios by
-rounds.
+The same rows of random IDs, of log-normal length (median 18, 3 to 80), are sent to both alternately
+by `--clients` clients, each of which sends its next row when the last is answered; for the model
+and the list see measure_shortlist.py. The figures are rows per second (medians of the rounds), and
+ratios by round.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Frame:
 
 
 def part_of(stack: Iterable[Frame]) -> str:
-    """Say whose work a look at the processor saw.
+    """Return the owner of a sample of the processor.
 
     Args:
         stack: Its frames, the leaf first.
@@ -82,7 +82,7 @@ def part_of(stack: Iterable[Frame]) -> str:
 
 
 def read_stacks(lines: Iterable[str]) -> Iterator[list[Frame]]:
-    """Read what `perf script -F ip,sym,dso` writes: stacks with a blank line behind each."""
+    """Read the output of `perf script -F ip,sym,dso`: stacks, each followed by a blank line."""
     stack: list[Frame] = []
     for line in lines:
         found = re.fullmatch(r"\s*[0-9a-f]+ (.*) \(([^()]*)\)\s*", line)
@@ -113,23 +113,23 @@ CASES = (
 
 
 class Perf:
-    """Looks at a process, by the files of one folder."""
+    """Samples the stacks of a process with perf, into one folder."""
 
     def __init__(self, folder: Path, symbols: Path | None) -> None:
-        """Make it know the names of the plugin's functions."""
+        """Register the symbols of the plugin."""
         self._folder = folder
         self._command = ["perf", "--buildid-dir", str(folder / "symbols")]
         if symbols is not None:
             self._run("buildid-cache", "--add", str(symbols))
 
     def record(self, pid: int, seconds: float) -> list[str]:
-        """The command that looks for so many seconds."""
+        """The command that samples for `seconds`."""
         look = ["-e", "cpu-clock", "-F", str(LOOKS_A_SECOND), "--call-graph", "dwarf,16384"]
         to = ["-o", str(self._folder / "looks"), "-p", str(pid)]
         return [*self._command, "record", *look, *to, "--", "sleep", str(seconds)]
 
     def parts(self) -> Counter[str]:
-        """Microseconds of each part in the last record."""
+        """Microseconds of each part in the last recording."""
         text = self._run(
             *("script", "-i", str(self._folder / "looks"), "-F", "ip,sym,dso", "--no-inline")
         )
@@ -142,7 +142,7 @@ class Perf:
 
 
 async def load(url: str, repository: Path, case: Case, look: list[str]) -> int:
-    """Keep clients busy, and run the command meanwhile; the rows answered while it ran."""
+    """Keep clients busy while the command runs; return the rows answered meanwhile."""
     sentences = (ROOT / "tools" / "commentary.txt").read_text(encoding="utf-8").splitlines()
     answered = 0
     enough = False

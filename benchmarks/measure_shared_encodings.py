@@ -3,9 +3,9 @@
 
     python benchmarks/measure_shared_encodings.py --shape transformer-base --targets 1,4,8,16
 
-So many streams send one request after the other, each of a sentence for N targets: N rows with
-prefixes of their own. In turn, the rows of a request have one source, or N different sources of
-the same length. One encoding is made for the first, N for the second.
+Several streams send one request after another, each of a sentence for N targets: N rows with
+different prefixes. Alternately, the rows of a request have one source, or N different sources of
+the same length. The first needs one encoding, the second N.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FIRST_ID, LAST_ID, FIRST_PREFIX = 1000, 20_000, 100
 
 @dataclass(frozen=True)
 class Turn:
-    """What a turn of one way did."""
+    """The results of one measurement of one way."""
 
     rows_per_s: float
     cpu_ms_per_row: float

@@ -89,7 +89,7 @@ class Engine:
 
 
 def rows(count: int, length: int, last: int, end: int, seed: int) -> list[list[int]]:
-    """Rows of random pieces up to an id, an end token behind each."""
+    """Rows of random pieces up to an ID, each followed by an end token."""
     rng = random.Random(seed)
     pieces = [[rng.randint(_FIRST_PIECE, last) for _ in range(length)] for _ in range(count)]
     return [[*row, end] for row in pieces]

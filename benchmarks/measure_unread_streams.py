@@ -3,9 +3,9 @@
 
     python benchmarks/measure_unread_streams.py [--sentences 1000] [--streams 8]
 
-A text is sent to the demo's model of streams, and read, until the server's memory does not grow any
-more. Then so many streams of it are opened at once and not read. When their last row has been
-answered, what the server has grown by is what Triton keeps for them.
+A text is sent to the demo's stream model, and read, until the server's memory no longer grows. Then
+`--streams` streams of it are opened at once and not read. When their last row has been answered,
+the growth of the server's memory is what Triton keeps for them.
 """
 
 from __future__ import annotations

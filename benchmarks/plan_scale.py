@@ -2,7 +2,7 @@
 """Plans a large bulk run: hours, cost, and what is busy first. The inputs are yours to measure.
 
 A row is read and sent by a worker of `ct2-translate bulk`, which is one process, decoded by a core
-of a server, and answered. Rows are simulated one by one: workers with so many rows under way,
+of a server, and answered. Rows are simulated one by one: workers with a limit of rows in progress,
 blocks that drain at their ends, servers that share the rows evenly, rows of uneven length. A core
 of a server has one row at a time, while a decode loop shares it among many: the same throughput.
 
@@ -62,7 +62,7 @@ class Setting:
 
 @dataclass
 class _Worker:
-    """A process: one core, so many rows under way, blocks one after another."""
+    """A process: one core, a limit of rows in progress, blocks one after another."""
 
     free_ms: float = 0.0
     left: int = 0

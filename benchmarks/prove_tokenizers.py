@@ -44,7 +44,7 @@ FAMILIES = {
     "madlad": "unigram", "nllb+": "bpe", "mbart50+": "unigram", "t5+": "unigram",
 }  # fmt: skip
 ADDED = "+"
-"""Behind a family: with tokens added to its tokenizer, and to the lines."""
+"""Suffix of a family with tokens added to its tokenizer, and to the lines."""
 CORPUS = ROOT / "build" / "udhr" / "trained-on.txt"
 PIECES = 8000
 TRAINED_ON = 12000
@@ -102,7 +102,7 @@ class Speed:
 
 @dataclass
 class Reference:
-    """Somebody else's tokenizer, as one row of ids and one text."""
+    """A reference tokenizer: text to one row of IDs, and IDs to text."""
 
     name: str
     encode: Callable[[str], Sequence[int]]
@@ -112,7 +112,7 @@ class Reference:
 
 
 class Subject:
-    """The backend's tokenizer of one family, its client's twin, and transformers'."""
+    """The tokenizers of one family: the backend's, the client's and transformers'."""
 
     def __init__(self, family: str, checkpoint: Path, scratch: Path) -> None:
         """Prepares the tokenizer folder, and loads all."""

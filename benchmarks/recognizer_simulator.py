@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sentences as a speech recognizer with errors would give them. Equal seeds give equal updates.
 
-Each word comes when it is spoken. A word may first be misheard (a letter of it is missing, or it
+Each word comes when it is spoken. A word may first be misheard (a character is missing, or it
 is another word that was said before) and is put right one or two words later. What was said so
 far has no punctuation at its end; it comes with the final.
 """
@@ -55,7 +55,7 @@ class RecognizerSimulator:
         self._time = self._rng.uniform(0, 2)
 
     def updates(self, sentences: Sequence[str], seconds: float) -> Iterator[SegmentUpdate]:
-        """Speak sentences, none of which begins after so many seconds.
+        """Speak sentences, none of which begins after `seconds`.
 
         Args:
             sentences: What to say.

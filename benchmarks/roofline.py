@@ -4,7 +4,7 @@
     python benchmarks/roofline.py --shape transformer-base --rows 1,8,24,48
     python benchmarks/roofline.py --compute-type float32
 
-One loop on one thread runs steps of so many rows. For each part of a step: its multiply-adds
+One loop on one thread runs steps of `--rows` rows. For each part of a step: its multiply-adds
 and the bytes that it must read, and how long it took. The limits are measured by
 machine_limits.cc, which is compiled for that. A part's bound is the longer of the times that
 its multiply-adds and its bytes would take at the limits of one core; the share is the bound divided
@@ -66,7 +66,7 @@ class Part:
 
 @dataclass
 class Steps:
-    """Steps of so many rows.
+    """Steps with the same number of rows.
 
     Attributes:
         rows: Rows of each step.
@@ -167,7 +167,7 @@ def measure_steps(model: Any, rows: int, steps: int = STEPS) -> Steps:
 def _parts(
     before: list[dict[str, Any]], after: list[dict[str, Any]], rows: int, steps: int
 ) -> dict[str, Part]:
-    """Add up what the products of each part did between two looks at them."""
+    """Return the work of each part's products between two readings of the counters."""
     parts: dict[str, Part] = {}
     # A token sees those before it, and itself.
     self_tokens = sum(range(WARM_STEPS + 1, WARM_STEPS + steps + 1))

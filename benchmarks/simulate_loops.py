@@ -53,7 +53,7 @@ class Costs:
     shared_ms: float = 0.0
 
     def fixed_ms(self, loops: int) -> float:
-        """Of a step, whatever the rows, while so many loops step at the same time."""
+        """Of a step, without its rows, while `loops` loops step at the same time."""
         return max(self.step_ms, loops * self.shared_ms)
 
     def step_times(self, threads: int) -> list[tuple[int, float, float]]:
@@ -131,7 +131,7 @@ class _Row:
 @dataclass
 class _Loop:
     rows: list[_Row] = field(default_factory=list)
-    known: int = 0  # rows, as of its last turn
+    known: int = 0  # rows at its last step
     busy: bool = False
     admits: bool = True
     lanes: int = 1
@@ -158,7 +158,7 @@ class _Model:
         return self._worth[min(int(rows * more), len(self._worth) - 1)]
 
     def claim(self, lanes: int, *, spare: bool) -> _Loop | None:
-        """Return the loop that waited longest for its turn; else another one for waiting rows."""
+        """Return the loop that has waited longest; else a new one for waiting rows."""
         running = [loop for loop in self.loops if not loop.busy and loop.known]
         if running:
             return self._claim_loop(min(running, key=lambda loop: loop.last_turn), lanes)
@@ -246,7 +246,7 @@ class _Simulation:
             self._start(*claimed)
 
     def _claim(self) -> tuple[_Model, _Loop] | None:
-        """Be fair by time: a model that had nothing to do has saved up none."""
+        """Share time fairly among models; an idle model saves up none."""
         least_ms = min((model.turn_ms for model in self._models if model.active), default=0.0)
         for model in self._models:
             was_active, model.active = model.active, bool(model.waiting or model.used())

@@ -67,7 +67,7 @@ def page(
 
 
 def write(text: str) -> None:
-    """Puts the text behind the mark of the page, in place of what stands there."""
+    """Replaces the text after the mark of the page."""
     head, mark, _ = PAGE.read_text(encoding="utf-8").partition(_MARK)
     PAGE.write_text(head + mark + "\n" + text, encoding="utf-8")
 

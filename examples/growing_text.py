@@ -18,7 +18,7 @@ from ct2_triton.client import TranslationClient
 async def main(text: str) -> None:
     """Translate a text into German, and print it as it grows."""
     url = os.environ.get("CT2_URL", "localhost:8001")
-    # aclosing: whoever leaves early, by an error or on purpose, ends the work on the server.
+    # aclosing ends the stream on the server if the loop is left early.
     async with (
         TranslationClient(url, os.environ.get("CT2_MODEL", "demo")) as client,
         aclosing(client.stream_text(text, source="en", targets="de")) as parts,

@@ -95,7 +95,7 @@ def _in_real_time(updates: Iterable[SegmentUpdate]) -> Iterator[SegmentUpdate]:
 
 
 async def _speak(args: argparse.Namespace, updates: Iterable[SegmentUpdate]) -> int:
-    """Give updates to an event, as one of its speakers."""
+    """Send updates to an event, as one of its speakers."""
     try:
         import aiohttp
     except ImportError as error:

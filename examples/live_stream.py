@@ -19,13 +19,13 @@ TARGETS = ["de", "fr", "es"]
 
 
 async def captions() -> AsyncIterator[str]:
-    """Yield each line as soon as it is there."""
+    """Yield each line as soon as it arrives."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         yield line.rstrip("\n")
 
 
 async def main() -> None:
-    """Print each translation as soon as it is there, in whatever order."""
+    """Print each translation as soon as it arrives, in any order."""
     async with TranslationClient(URL, MODEL) as client:
         async for item in client.stream(
             captions(), source="en", targets=TARGETS, order="as-completed"

@@ -39,7 +39,7 @@ class Panel:
 
 
 def rate(metric: str, by: str = "model", more: str = "") -> str:
-    """Return what a counter grows by a second, summed over all labels but `by`."""
+    """Return the rate of a counter per second, summed over all labels except `by`."""
     labels = MINE.replace("}", f", {more}}}") if more else MINE
     return f"sum by ({by}) (rate({metric}{labels}[$__rate_interval]))"
 
@@ -50,7 +50,7 @@ def part(of: str, among: str) -> str:
 
 
 def quantiles(metric: str) -> dict[str, str]:
-    """Return the middle of a histogram and what 95 of 100 stay below."""
+    """Return the median and the 95th percentile of a histogram."""
     return {
         f"{{{{model}}}} {name}": f"histogram_quantile({q}, {rate(metric + '_bucket', 'le, model')})"
         for name, q in (("50 %", 0.5), ("95 %", 0.95))
@@ -58,7 +58,7 @@ def quantiles(metric: str) -> dict[str, str]:
 
 
 def gauge(metric: str) -> dict[str, str]:
-    """Return a gauge as it stands."""
+    """Return the value of a gauge."""
     return {"{{model}} {{version}}": metric + MINE}
 
 

@@ -56,7 +56,7 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader has had enough; Python writes again when it ends
+    except BrokenPipeError:  # the reader has ended; Python would write again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
@@ -66,7 +66,7 @@ def _demo(checkpoint: str) -> None:
     """Prepare, serve, translate; what was measured is the last line, below the server's end."""
     repository = BUILD / "model_repository"
     options = ["--model-repository", _short(repository), "--name", MODEL, "--force"]
-    if checkpoint == "demo":  # text and streams, too: docs/text.md
+    if checkpoint == "demo":  # also text and stream models: docs/text.md
         options += ["--io", "stream"]
     _command("ct2-prepare", checkpoint, *options)
     log_path = BUILD / "tritonserver.log"

@@ -62,8 +62,8 @@ class Outcome:
         name: Its compute type, or `TWICE`.
         taken_bytes: Memory after it was loaded, less that before.
         kept_bytes: Memory after it was unloaded, less that before it was loaded.
-        alone: Its answers to rows sent one after the other.
-        together: Its answers to rows in company, all models at once.
+        alone: Its answers to rows sent one at a time.
+        together: Its answers to rows sent together, to all models at once.
         engine: CTranslate2's own answers of this type, each row alone in its call.
     """
 

@@ -70,7 +70,7 @@ MOST_STEP_MS = 0.25  # of transformer-base in float16, up to 48 rows
 
 
 def missing(parts: list[str]) -> list[str]:
-    """Return what these parts of gpu_check.sh need and what is not here."""
+    """Return what these parts of gpu_check.sh need and this machine lacks."""
     lacks = []
     if count_gpus() == 0:
         lacks.append("a GPU (the driver, libcuda.so.1); --cpu runs the same steps without one")
@@ -123,7 +123,7 @@ def _ratio(aim: Aim, run: Run | None) -> float | None:
 
 
 def _busy(runs: dict[str, Run]) -> list[str]:
-    """Name the turns in which the load generator took much of its core."""
+    """Return the measurements in which the load generator used much of its core."""
     return [
         f"Load generator busy {share:.0%} of a core: {name}, {scenario.name}, {contender}."
         for name, run in runs.items()

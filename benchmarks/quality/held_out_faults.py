@@ -190,7 +190,7 @@ def end_cut(m: Material) -> Fault:
 
 
 def appended(m: Material, way: str) -> Fault | None:
-    """A translation with something behind it that the source does not say."""
+    """A translation followed by something that the source does not say."""
     pair = m.pair(4)
     other, text = m.unrelated(pair), uncapped(pair.translation)
     if way == "sentence":

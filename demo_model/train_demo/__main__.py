@@ -122,7 +122,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def alignments(args: argparse.Namespace) -> int:
-    """Return of each choice of heads how often a value's tokens come from that value."""
+    """Print for each choice of heads how often a value's tokens come from that value."""
     from train_demo.alignments import choices, share_right
     from train_demo.corpus import held_out_sentences
     from train_demo.grammar import read_grammar
@@ -231,7 +231,7 @@ def main() -> int:
         print(f"train_demo: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader has had enough; Python writes again when it ends
+    except BrokenPipeError:  # the reader has ended; Python would write again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 

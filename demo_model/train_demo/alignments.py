@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from train_demo.templates import Sentence
 
-    Place = tuple[str, int, int]  # of a value: variable, first character, the one behind the last
+    Place = tuple[str, int, int]  # of a value: variable, first character, end (exclusive)
 
 LAYERS, HEADS = 2, 4
 SHIPPED = Path(__file__).resolve().parents[2] / "python" / "ct2_triton" / "demo_model"
