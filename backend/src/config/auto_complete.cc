@@ -58,8 +58,8 @@ void FillTensors(Json& tensors, const std::vector<TensorRule>& rules, bool is_in
   }
 }
 
-// A max_batch_size of 0 reads the same whether it was written or left out. A config that names
-// inputs is taken at its word; one that names none has left it out.
+// A max_batch_size of 0 may be written or missing. If the config names inputs it counts as written,
+// else as missing.
 void FillBatching(Json& config) {
   const Json& size = config["max_batch_size"];
   if (size.is_null() || size == 0) config["max_batch_size"] = kMaxBatchSize;

@@ -39,7 +39,7 @@ struct ModelConfig {
   EngineOptions engine;
   std::vector<WarmUp> warm_ups;
   std::string default_model_filename;  // model folder inside the version folder; empty = not set
-  std::vector<std::string> warnings;   // worth one WARN line each at load
+  std::vector<std::string> warnings;   // one WARN line each at load
 
   // What its outputs may be.
   const std::vector<TensorRule>& output_rules() const;
@@ -48,9 +48,9 @@ struct ModelConfig {
 };
 
 // Reads a model's configuration, the JSON text that Triton hands out (64-bit integers may be
-// numbers or strings), and checks all that shows in it alone. Pure: no files, no device.
-// Throws Error: kInvalidArgument for what the operator can mend, kUnsupported for features of
-// Triton that this backend does not have. The text starts with the model's name.
+// numbers or strings), and checks it without files or a device. Throws Error: kInvalidArgument for
+// mistakes of the operator, kUnsupported for features of Triton that this backend does not have.
+// The text starts with the model's name.
 ModelConfig ParseModelConfig(std::string_view json);
 
 }  // namespace ct2triton

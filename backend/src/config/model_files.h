@@ -10,7 +10,7 @@
 
 namespace ct2triton {
 
-// What the backend reads from the config.json of a CTranslate2 model directory.
+// The settings that the backend reads from the config.json of a CTranslate2 model directory.
 struct ModelFileConfig {
   std::string unk_token = "<unk>";
   std::string bos_token = "<s>";
@@ -37,8 +37,8 @@ std::map<std::string, std::string> ParseManifestFiles(std::string_view json);
 // loops were refused, else with an empty text; nullopt if it cannot be read.
 std::map<std::string, std::string> ParseManifestProofs(std::string_view json);
 
-// For the log: "facebook/nllb-200-distilled-600M, commit 1234abcd, int8", as the manifest of a
-// prepared model says. Throws Error(kInvalidArgument) where it does not say it.
+// For the log: "facebook/nllb-200-distilled-600M, commit 1234abcd, int8", from the manifest of a
+// prepared model. Throws Error(kInvalidArgument) if it is missing there.
 std::string DescribeOrigin(std::string_view json);
 
 // The ids that name the languages of a row, by the language's own code. Of the target: the first of

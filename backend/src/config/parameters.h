@@ -57,7 +57,7 @@ const std::vector<Alias>& Aliases();
 // The parameter's own name for one of its aliases; an unknown name is returned unchanged.
 std::string_view CanonicalName(std::string_view name);
 
-// Refuses a parameter that is given under two of its names: nothing says which one counts.
+// Refuses a parameter that is given under two of its names.
 class NamedOnce {
  public:
   // Throws Error(kInvalidArgument).
@@ -70,13 +70,13 @@ class NamedOnce {
 // All parameters, decoding first, in the order of the documentation.
 const std::vector<Parameter>& Parameters();
 
-// What a parameter may be, as messages and documentation say it: "an integer from 1 to 1024".
+// Allowed values of a parameter, for messages and documentation: "an integer from 1 to 1024".
 // `engine`: of a model, which may bound it more tightly; null: of any model.
 std::string Allowed(const Parameter& parameter, const EngineOptions* engine = nullptr);
 
-// Sets one parameter of config.pbtxt.
-// Throws Error(kInvalidArgument): unknown name (with the nearest known one), value of wrong type or
-// out of range. What IsIgnoredParameter names passes; set allowed_parameters first.
+// Sets one parameter of config.pbtxt. Throws Error(kInvalidArgument): unknown name (with the
+// nearest known one), value of wrong type or out of range. Ignores what IsIgnoredParameter names;
+// set allowed_parameters first.
 void SetModelParameter(std::string_view name, const ParameterValue& value,
                        DecodingOptions* decoding, EngineOptions* engine);
 

@@ -6,8 +6,8 @@
 
 namespace ct2triton {
 
-// What a request may say about itself, beside how its rows are decoded. Ranges and documentation:
-// the table in parameter_table.cc.
+// Options of a request other than decoding options. Ranges and documentation: the table in
+// parameter_table.cc.
 struct RequestOptions {
   std::string supersede_key;  // a newer request with the same key ends this one; empty = none does
   std::int64_t timeout = 0;   // microseconds until it must be answered; 0 = no limit

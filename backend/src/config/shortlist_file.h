@@ -22,8 +22,8 @@ inline constexpr const char* kShortlistFile = "shortlists.json";
 
 // From shortlists.json of a model directory: {"lists": [{"language": "deu_Latn", "prefix_id":
 // 256042, "tokens": [0, 2, 5]}]}. Throws Error(kInvalidArgument), with the language, for text of
-// another form, a list that is empty, and a language or an id that occurs twice. Whether a
-// vocabulary has the ids is not known here.
+// another form, a list that is empty, and a language or an id that occurs twice. Does not check the
+// IDs against a vocabulary.
 std::vector<LanguageList> ParseShortlists(std::string_view json);
 
 }  // namespace ct2triton

@@ -6,10 +6,9 @@
 
 namespace ct2triton {
 
-// Refuses what is wrong for every model: combinations that CTranslate2 would refuse, or that
-// would end its process, and values above the operator's limits (max_beam_size, ...).
-// Call it on the options that are to run, after all parameters are set.
-// Throws Error(kInvalidArgument).
+// Refuses options that are wrong for every model: combinations that CTranslate2 would refuse or
+// that would crash it, and values above the operator's limits (max_beam_size, ...). Call it after
+// all parameters are set. Throws Error(kInvalidArgument).
 void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& engine);
 
 // A greedy search of one hypothesis, without sampling.

@@ -36,8 +36,8 @@ std::set<std::string_view> TextsOf(const std::vector<Word>& words) {
   return texts;
 }
 
-// The words that a translation changes: no numbers, no names, and none that its language has, too.
-// A word of capitals may be a name where others have small letters.
+// The words that a translation must change: no numbers, no names, no words of its own language. A
+// word in capitals may be a name if other words have small letters.
 std::vector<const Word*> Translatable(const std::vector<Word>& words,
                                       const std::map<std::string, double>& of_target) {
   const bool all_shouted = std::all_of(
@@ -92,7 +92,7 @@ Judge::Judge(QualityStatistics statistics) : statistics_(std::move(statistics)) 
   }
 }
 
-// None where there are not two languages to tell apart. Words that the source has, too, are names.
+// None without two languages to tell apart. Words that the source has too are names.
 std::optional<double> Judge::LanguageDoubt(const ReadText& source, const ReadText& target,
                                            size_t language) const {
   if (!has_words_[language] || with_words_ < 2) return std::nullopt;

@@ -25,16 +25,16 @@ struct Judged {
   std::string_view source_language = {};  // its code
 };
 
-// The natural logarithm of how many times as long as its source a translation is, in visible
-// characters; 10 on each side, so that short ones differ little.
+// The natural logarithm of a translation's length divided by its source's, in visible characters.
+// 10 are added on each side, so that short texts differ little.
 double LengthRatio(std::string_view source, std::string_view target);
 
-// Share of a source's words that came back in a translation; of those that a translation changes.
-// `of_target`: frequent words of its language.
+// Share of a source's words that occur in a translation, among words that a translation must
+// change. `of_target`: frequent words of its language.
 double CopiedShare(const ReadText& source, const ReadText& target,
                    const std::map<std::string, double>& of_target);
 
-// Tells what looks wrong in translations, from their text and the model's statistics. Immutable.
+// Finds doubtful translations from their text and the model's statistics. Immutable.
 class Judge {
  public:
   explicit Judge(QualityStatistics statistics);

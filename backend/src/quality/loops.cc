@@ -45,7 +45,7 @@ size_t Matches(const Sequence& all, size_t period) {
 
 size_t LongestPeriod(const Sequence& all, size_t most) { return std::min(most, all.size() / 2); }
 
-// How often the group of the longest loop stands there beyond the first time.
+// Number of repetitions of the longest loop's group after its first occurrence.
 double Repetitions(const Sequence& all, size_t most_period) {
   double most = 0;
   for (size_t period = 1; period <= LongestPeriod(all, most_period); ++period) {

@@ -8,8 +8,8 @@
 
 namespace ct2triton {
 
-// Where a text has URLs, e-mail addresses, placeholders and tags: what a translation keeps as it
-// is. Each is found by its own characters, whatever stands around it.
+// Finds URLs, e-mail addresses, placeholders and tags, which a translation must keep unchanged.
+// Each is found by its own characters, whatever surrounds it.
 std::vector<Span> FindNames(std::string_view text);
 
 }  // namespace ct2triton

@@ -12,7 +12,7 @@ namespace ct2triton {
 
 // A number written in digits.
 struct Number {
-  std::vector<std::string> parts = {};  // how it may be read otherwise: "10 000", "3.5 million"
+  std::vector<std::string> parts = {};  // other readings: "10 000", "3.5 million"
   bool scaled = false;                  // a word or sign such as "million" follows
   bool hour = false;
 };

@@ -10,7 +10,7 @@
 
 namespace ct2triton {
 
-// What the judge reads in a text, which outlives it.
+// The judge's data of a text, which must outlive it.
 struct ReadText {
   // Bytes that are read. Of a longer text, words and values are not judged.
   static constexpr size_t kMostBytes = size_t{1} << 16;
@@ -18,7 +18,7 @@ struct ReadText {
   explicit ReadText(std::string_view text);
 
   std::string_view text;
-  bool whole = true;   // it was read to its end
+  bool whole = true;   // all of the text was read
   size_t visible = 0;  // characters without white space, of the whole text
   Values values;
   std::vector<Word> words;  // without those of `values.names`

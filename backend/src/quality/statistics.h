@@ -10,8 +10,8 @@
 
 namespace ct2triton {
 
-// What a model's translations usually look like, from known text: its file quality.json, which
-// ct2-prepare writes beside CTranslate2's config.json.
+// Statistics of a model's usual translations of known text: its file quality.json, which
+// ct2-prepare writes into the folder of CTranslate2's config.json.
 struct QualityStatistics {
   // Bounds of translations from one language into another.
   struct Pair {
@@ -32,7 +32,7 @@ struct QualityStatistics {
 // Throws Error(kInvalidArgument) with the key, the value and what is allowed.
 QualityStatistics ParseQualityStatistics(std::string_view json);
 
-// quality.json of a model directory; the defaults where there is none. Throws Error.
+// Reads quality.json of a model directory; without it, the defaults. Throws Error.
 QualityStatistics ReadQualityStatistics(const std::string& directory);
 
 }  // namespace ct2triton

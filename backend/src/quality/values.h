@@ -10,7 +10,7 @@
 
 namespace ct2triton {
 
-// What a translation has to keep.
+// Values that a translation must keep.
 struct Values {
   Numbers numbers;
   std::set<std::string> names;  // URLs, addresses, placeholders, tags

@@ -8,13 +8,13 @@
 
 namespace ct2triton {
 
-// What may look wrong in a translation.
+// Possible faults of a translation.
 enum class Flag : size_t {
   kRepeats,    // it loops, and its source does not
   kUncovered,  // a part of the source is not translated
-  kInvented,   // a part of it comes from nothing in the source
+  kInvented,   // a part of it has no counterpart in the source
   kValues,     // a number, URL, address or placeholder is missing or new
-  kCopied,     // the source came back
+  kCopied,     // the source was copied
   kLanguage,   // it is in another of the model's languages
   kLength,     // it is too long or too short for its source
   kUnsure,     // its tokens are much less likely than those of known text
@@ -22,11 +22,11 @@ enum class Flag : size_t {
 
 constexpr size_t kFlags = 8;
 
-// "repeats", ..., as they go on the wire.
+// "repeats", ...: the name in responses.
 const char* FlagName(Flag flag);
 
-// How doubtful a translation is: for each flag a number from 0, which raises it above 1; none where
-// it could not be computed.
+// How doubtful a translation is: for each flag a number from 0, which raises it above 1; none: not
+// computed.
 class Verdict {
  public:
   // For a text that needed no translation: no doubt.

@@ -7,7 +7,7 @@
 
 namespace ct2triton {
 
-// What a full stop means in one language. Words are in lower case, without their full stop.
+// Rules for full stops in one language. Words are in lower case, without their full stop.
 struct StopRules {
   std::unordered_set<std::string> abbreviations;  // never end a sentence: "dr", "bzw"
   std::unordered_set<std::string> before_number;  // do not before a number: "no", "fig"

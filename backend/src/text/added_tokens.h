@@ -13,7 +13,7 @@ namespace ct2triton {
 struct AddedToken {
   std::string content;
   int id = 0;
-  bool special = false;      // the text of an answer leaves it out
+  bool special = false;      // omitted from the text of answers
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // takes the white space after it
   bool single_word = false;  // not within a word

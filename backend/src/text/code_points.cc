@@ -12,7 +12,7 @@ bool IsContinuation(std::string_view text, size_t at) {
   return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
 }
 
-// Bytes that a lead byte promises; 0: it is none.
+// Length of a character by its lead byte; 0: not a lead byte.
 size_t Length(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return 2;
@@ -26,7 +26,7 @@ bool IsScalar(char32_t point, size_t length) {
   return point >= kLeast[length] && point <= 0x10FFFF && !In(point, 0xD800, 0xDFFF);
 }
 
-// In these ranges, upper and lower case take turns; `odd`: the odd ones are in lower case.
+// In these ranges, upper and lower case alternate; `odd`: odd code points are lower case.
 struct Alternating {
   char32_t first;
   char32_t last;

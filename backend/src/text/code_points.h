@@ -9,10 +9,10 @@
 
 namespace ct2triton {
 
-// The code point at byte `*at`, which moves to its end. A byte that begins no valid sequence is one
-// code point, U+FFFD, so that any bytes can be walked through. `*at` is below the size.
+// The code point at byte `*at`, which moves to its end. A byte that begins no valid sequence counts
+// as one code point, U+FFFD, so any bytes can be read. `*at` must be below the size.
 char32_t NextCodePoint(std::string_view text, size_t* at);
-// The code point that ends at byte `*at`, which moves to its begin. `*at` is above 0.
+// The code point that ends at byte `*at`, which moves to its begin. `*at` must be above 0.
 char32_t PreviousCodePoint(std::string_view text, size_t* at);
 
 bool IsSpace(char32_t point);      // white space, no-break spaces and line breaks too

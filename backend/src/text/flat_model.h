@@ -7,8 +7,8 @@
 
 namespace ct2triton {
 
-// A SentencePiece model in the form that SentencePiece Lite reads: its fields, and beside them what
-// makes splitting quick (benchmarks/tokenizers.md). Throws Error, naming no file.
+// A SentencePiece model in the form that SentencePiece Lite reads: its fields, and tables that make
+// splitting fast (benchmarks/tokenizers.md). Throws Error without a file name.
 std::string FlatModel(const PieceList& list);
 
 }  // namespace ct2triton

@@ -8,7 +8,7 @@
 
 namespace ct2triton {
 
-// What a piece of a SentencePiece model is; numbered as in its files.
+// Type of a piece of a SentencePiece model; numbered as in its files.
 enum class PieceType : int8_t {
   kNormal = 1,
   kUnknown = 2,
@@ -18,7 +18,7 @@ enum class PieceType : int8_t {
   kByte = 6,
 };
 
-// What a SentencePiece model (*.model, *.spm) says, as far as splitting and joining text needs it.
+// The parts of a SentencePiece model (*.model, *.spm) that splitting and joining text needs.
 struct PieceList {
   enum class Algorithm : int8_t { kUnigram = 1, kBpe = 2, kWord = 3, kCharacter = 4 };
 
@@ -51,7 +51,7 @@ struct PieceList {
   std::string pad_piece = "<pad>";
 };
 
-// Reads the content of such a file: a protobuf message. Throws Error, naming no file.
+// Reads the content of such a file: a protobuf message. Throws Error without a file name.
 PieceList ParsePieceList(std::string_view content);
 
 }  // namespace ct2triton

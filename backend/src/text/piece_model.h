@@ -35,7 +35,7 @@ class PieceModel {
   // A view into the model.
   std::string_view text(int id) const;
   PieceType type(int id) const { return types_[static_cast<size_t>(id)]; }
-  // Number of a piece; -1 where the model has none of that text.
+  // Number of a piece; -1: the model has no piece with this text.
   int Find(std::string_view piece) const;
   const std::string& unk_surface() const { return unk_surface_; }
 
@@ -48,7 +48,7 @@ class PieceModel {
 // The text of a piece, with plain spaces.
 std::string WithSpaces(std::string_view piece);
 
-// The bytes of a file; throws Error where it is not there or cannot be read.
+// The bytes of a file; throws Error if it is missing or cannot be read.
 std::string FileContent(const std::filesystem::path& file);
 
 }  // namespace ct2triton

@@ -8,12 +8,12 @@
 
 namespace ct2triton {
 
-// Where pieces are in the text that they were made of, in bytes. Making pieces changes characters
+// Spans of pieces in the text that they were made from, in bytes. Making pieces changes characters
 // (NFKC) and spaces, so words are compared: a piece is found to the character in a word that kept
-// its number of characters, else it has the whole word. Where the number of words has changed, it
-// has the whole text. A piece that is only space has an empty span.
+// its number of characters, else it has the whole word. If the number of words has changed, its
+// span is the whole text. A piece of only space has an empty span.
 //
-// `joined`: the pieces one after the other, with plain spaces. `pieces`: where each is in that.
+// `joined`: the concatenated pieces, with plain spaces. `pieces`: span of each piece in `joined`.
 std::vector<Span> PiecePlaces(std::string_view text, std::string_view joined,
                               const std::vector<Span>& pieces);
 

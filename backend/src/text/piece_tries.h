@@ -9,7 +9,7 @@
 namespace ct2triton {
 
 // Double-array tries as SentencePiece Lite reads them: 32-bit units, one after the other. Throw
-// Error where a key cannot be stored.
+// Error if a key cannot be stored.
 
 // From each key to its value. Keys are not empty, hold no NUL and differ from each other.
 std::vector<uint8_t> TrieOf(std::vector<std::pair<std::string_view, int>> keys);

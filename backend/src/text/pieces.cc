@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Appends bytes that pieces gave one by one; what is no UTF-8 is replaced. `more_follow`: what may
-// become a character with them is left out.
+// Appends bytes of byte pieces; invalid UTF-8 is replaced. `more_follow`: more bytes follow, so an
+// incomplete character at the end is left out.
 void AppendBytes(std::string* bytes, std::string* text, bool more_follow = false) {
   constexpr size_t kLongestCharacter = 4;
   std::string_view rest = *bytes;
@@ -59,7 +59,7 @@ std::string Pieces::Decode(const int* ids, size_t count, int end, std::vector<Sp
   return Join(ids, count, end, /*more_follow=*/false, places);
 }
 
-// Spaces at the end show only before something else.
+// Spaces at the end are left out, because they only appear before other text.
 std::string Pieces::DecodeSettled(const int* ids, size_t count, int end) const {
   return Join(ids, count, end, /*more_follow=*/true, nullptr);
 }

@@ -15,8 +15,8 @@
 
 namespace ct2triton {
 
-// Text to the ids of its pieces and back, without special tokens: what client/pieces.py does, from
-// the same files. Const: shared by all threads.
+// Text to the ids of its pieces and back, without special tokens: the same as client/pieces.py,
+// from the same files. Const, shared by all threads.
 class Pieces {
  public:
   // Reads the tokenizer files in the folder of languages.json. `split` is the side whose texts are
@@ -24,25 +24,25 @@ class Pieces {
   static std::unique_ptr<const Pieces> Read(const std::filesystem::path& folder,
                                             const TokenRules& rules, Side split = Side::kSource);
 
-  // Whether the texts of the other side are split otherwise, by a model of their own or into other
-  // ids; whether the ids are others. Both throw Error: an unknown family.
+  // SidesDiffer: whether texts of the other side are split differently, by another model or into
+  // other IDs. NumbersDiffer: whether the IDs differ. Both throw Error: an unknown family.
   static bool SidesDiffer(const std::filesystem::path& folder, const TokenRules& rules);
   static bool NumbersDiffer(const std::filesystem::path& folder, const TokenRules& rules);
 
   // Ids of a text, which must be UTF-8.
   std::vector<int> Encode(std::string_view text) const;
-  // Text of ids, without spaces around it. Ids that have no text are left out, and those from
-  // `end`. `places`: gets where the text of each id is in it; its spaces count.
+  // Text of ids, without spaces around it. IDs without text are left out, and all from `end` on.
+  // `places`: receives the span of each ID's text, including its spaces.
   std::string Decode(const int* ids, size_t count, int end,
                      std::vector<Span>* places = nullptr) const;
-  // Of ids that others will follow: as much of the text as will begin the text of all, in whole
+  // For IDs that more will follow: the part of the text that later IDs cannot change, in whole
   // characters.
   std::string DecodeSettled(const int* ids, size_t count, int end) const;
 
-  // Where each piece of a text is in it: see PiecePlaces.
+  // Span of each piece of a text, see PiecePlaces.
   std::vector<Span> Places(std::string_view text) const;
 
-  // Id of the piece that is nothing but a space.
+  // ID of the piece that is only a space.
   std::optional<int> space_id() const { return space_id_; }
   // Ids of the pieces that a text can be made of, in ascending order.
   std::vector<int> TextIds() const;

@@ -16,15 +16,15 @@ enum class Mark {
   kFullStop,  // . which also marks abbreviations, ordinals and decimals
   kEllipsis,  // the sentence may go on after it
   kSpaced,    // ! ? and their kin: end a sentence before white space only
-  kFirm,      // of scripts that need no space: ends a sentence before anything
+  kFirm,      // of scripts without spaces: always ends a sentence
 };
 
 Mark MarkOf(char32_t point);
 bool IsClosing(char32_t point);  // quotes and brackets that may follow a terminator
 bool IsOpening(char32_t point);  // quotes, brackets and dashes that may begin a sentence
 
-// The quoted and bracketed parts of one line, outermost only, in order: those that are closed, and
-// of at most `most_bytes`.
+// The quoted and bracketed parts of one line, outermost only, in order: only closed ones of at most
+// `most_bytes`.
 std::vector<Span> EnclosedParts(std::string_view line, size_t most_bytes);
 
 }  // namespace ct2triton

@@ -12,19 +12,19 @@
 
 namespace ct2triton {
 
-// Splits texts that may hold added tokens, as a tokenizer.json does: what stands between two tokens
-// is split by the SentencePiece model. Const: shared by all threads.
+// Splits texts that may contain added tokens, as a tokenizer.json does: the SentencePiece model
+// splits the text between two tokens. Const, shared by all threads.
 class TextWithTokens {
  public:
-  // `file` is the SentencePiece model. Throws Error; kUnsupported where the rules do not say how
-  // text beside a token is split.
+  // `file` is the SentencePiece model. Throws Error; kUnsupported if the rules do not say how text
+  // next to a token is split.
   TextWithTokens(const std::filesystem::path& file, const TokenRules& rules);
 
   // Ids of a text, which must be UTF-8; `id_by_piece` has those of the model's pieces.
   std::vector<int> Encode(std::string_view text, const std::vector<int>& id_by_piece) const;
 
  private:
-  // Where a piece that begins with a space begins, though there is no space.
+  // Which texts begin with a space piece although they have no space.
   enum class Begins { kEachText, kFirstText };
 
   std::string Normalized(std::string_view text) const;

@@ -46,7 +46,7 @@ bool Has(const Language& language, Side side) {
 
 const char* Name(Side side) { return side == Side::kSource ? "source" : "target"; }
 
-// All where they are few, else some.
+// All languages if they are few, else some.
 std::string KnownLanguages(const std::vector<Language>& languages, Side side) {
   std::vector<std::string_view> codes;
   for (const Language& language : languages) {
@@ -100,7 +100,7 @@ void ParseRules(const nlohmann::json& root, TokenRules* rules) {
   root.at("special_ids").get_to(rules->special_ids);
   root.at("source_required").get_to(rules->source_required);
   root.at("target_required").get_to(rules->target_required);
-  // What folders that were prepared by an earlier version do not have.
+  // Missing in folders that were prepared by an earlier version.
   rules->source_last = root.value("source_last", false);
   rules->prefix_starts = root.value("prefix_starts", false);
   rules->beside_added_tokens = root.value("beside_added_tokens", "");

@@ -30,19 +30,20 @@ struct Frame {
 // kInvalidArgument, with a sentence for the client.
 class Tokenizer {
  public:
-  // Reads a folder with the files of a prepared model's tokenizer/: languages.json and what lies
-  // beside it. Throws Error; kUnsupported for a tokenizer that C++ does not implement.
+  // Reads a folder with the files of a prepared model's tokenizer/: languages.json and the files in
+  // its folder. Throws Error; kUnsupported for a tokenizer that C++ does not implement.
   static std::shared_ptr<const Tokenizer> Load(const std::filesystem::path& folder);
 
-  // The model's code for what a user wrote ("de", "de-DE", "deu_Latn"); empty where nothing was
-  // written and none is needed, or where any source will do. Throws Error with the nearest code.
+  // The model's code for a user's name of a language ("de", "de-DE", "deu_Latn"); empty if no name
+  // is given and none is needed, or the model ignores the source language. Throws Error with the
+  // nearest code.
   std::string Language(std::string_view name, Side side) const;
   bool HasLanguages() const { return !rules_.languages.empty(); }
   const TokenRules& rules() const { return rules_; }
 
-  // INPUT_IDS of a text: pieces with language and end tokens, and the task in words where the model
-  // wants it. Empty where there is nothing to translate; such a row is not sent. Throws Error where
-  // the text is no UTF-8 (with the offset of the byte), or a language is none of the model's.
+  // INPUT_IDS of a text: pieces with language and end tokens, and the task in words if the model
+  // needs it. Empty if there is nothing to translate; such a row is not sent. Throws Error if the
+  // text is not UTF-8 (with the offset of the byte), or the model does not have a language.
   std::vector<int> Source(std::string_view text, std::string_view source_language,
                           std::string_view target_language) const;
   // The two parts of Source: what depends on the text, and what on the languages.
@@ -50,16 +51,15 @@ class Tokenizer {
   // Pieces of a translation, or of a part of one, as a row of OUTPUT_IDS has them.
   std::vector<int> TargetPiecesOf(std::string_view text) const;
   Frame FrameOf(std::string_view source_language, std::string_view target_language) const;
-  // About how many bytes of the beginning of a text make this many pieces; all of it if it has no
-  // more of them.
+  // Approximate number of bytes at the beginning of a text that make this many pieces; all of it if
+  // it has no more pieces.
   size_t Fitting(std::string_view text, size_t most_pieces) const;
-  // TARGET_PREFIX; empty where the model takes none.
+  // TARGET_PREFIX; empty if the model has none.
   std::vector<int> Prefix(std::string_view target_language) const;
-  // How many ids of a row of OUTPUT_IDS are the echoed prefix.
+  // Number of IDs of a row of OUTPUT_IDS that are the prefix.
   size_t PrefixLength(std::string_view target_language) const;
-  // Where each id of Source is in the text, in bytes; empty spans where it is none of its pieces.
-  // `ids`: of the row, which may have been cut; the ids after its pieces, which stay, have no
-  // span.
+  // Span of each ID of Source in the text, in bytes; empty for IDs that are not pieces of the text.
+  // `ids`: of the row, which may have been cut; the ids after its pieces, which stay, have no span.
   std::vector<Span> SourcePlaces(std::string_view text, std::string_view source_language,
                                  std::string_view target_language, size_t ids) const;
   // Text of a row of OUTPUT_IDS; special tokens, and with them the prefix's, have none. `places`:

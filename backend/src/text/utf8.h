@@ -7,9 +7,8 @@
 
 namespace ct2triton {
 
-// Bytes of the character that the text begins with; 0 where it begins with none: it is empty, or no
-// UTF-8 (a stray or missing byte, half a surrogate pair, a longer form than needed, above
-// U+10FFFF).
+// Bytes of the first character of the text; 0: none, because the text is empty or invalid UTF-8 (a
+// stray or missing byte, half a surrogate pair, a longer form than needed, above U+10FFFF).
 size_t Utf8Character(std::string_view text);
 
 // Offset of the first byte that belongs to no character; nullopt for valid UTF-8.

@@ -22,8 +22,8 @@ void ThrowIfError(TRITONSERVER_Error* error, const char* doing);
 // Writes the exception that is being handled into the log. Call it inside a catch block only.
 void LogCurrentError() noexcept;
 
-// Makes a call of Triton whose failure cannot be answered: it goes to the log. So does what Triton
-// throws where it has no memory.
+// Makes a call of Triton whose failure can only be logged. Also logs what Triton throws without
+// memory.
 template <typename Call>
 void LogIfError(const char* doing, Call&& call) noexcept {
   try {
@@ -33,8 +33,8 @@ void LogIfError(const char* doing, Call&& call) noexcept {
   }
 }
 
-// A new object, owned by the caller. Waits for memory while there is none: without an object,
-// Triton would take the failure for a success, and its client would wait for ever.
+// A new object, owned by the caller. Waits while there is no memory: without an object, Triton
+// would treat the failure as a success, and the client would wait forever.
 TRITONSERVER_Error* ToTritonError(const Error& error) noexcept;
 
 // Runs one entry point. No exception leaves it: Triton would end the process.

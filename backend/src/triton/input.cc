@@ -43,7 +43,7 @@ uint64_t ShapeTimes(const Input& input, uint64_t each) {
   return each;
 }
 
-// Elements that the shape promises, checked against the bytes that are there.
+// Number of elements of the shape, checked against the bytes received.
 size_t ElementCount(const Input& input, size_t element_bytes) {
   const uint64_t bytes = ShapeTimes(input, element_bytes);
   if (bytes != input.byte_size) {
@@ -53,7 +53,7 @@ size_t ElementCount(const Input& input, size_t element_bytes) {
   return bytes / element_bytes;
 }
 
-// An element may lie across the border of two buffers.
+// An element may cross the border of two buffers.
 std::shared_ptr<const std::string> JoinBuffers(const Input& input) {
   auto bytes = std::make_shared<std::string>();
   bytes->reserve(input.byte_size);

@@ -25,9 +25,9 @@ struct Input {
 
 Input DescribeInput(TRITONBACKEND_Input* handle);
 
-// A view of the ids of an input, valid until the request is released. They are joined
-// if they are in several buffers.
-// Throws Error(kInvalidArgument): a type that is no integer, memory that the CPU cannot read.
+// A view of the ids of an input, valid until the request is released. They are joined if they are
+// in several buffers. Throws Error(kInvalidArgument) for other types, and for memory that the CPU
+// cannot read.
 IdTensor ReadIds(const Input& input);
 
 // The bytes of all inputs of a request.
@@ -37,7 +37,7 @@ uint64_t InputBytes(const RequestHandle& request);
 struct StringTensor {
   std::vector<int64_t> shape;
   std::vector<std::string_view> values;      // in `bytes`
-  std::shared_ptr<const std::string> bytes;  // as they came
+  std::shared_ptr<const std::string> bytes;  // as received
 };
 
 // Whether any value of a tensor of BOOL is true. Throws Error(kInvalidArgument): another type.

@@ -8,7 +8,7 @@ namespace {
 
 void Log(TRITONSERVER_LogLevel level, const char* text) noexcept {
   try {
-    // The name stands where Triton puts the source file of its own lines.
+    // The name replaces the source file in Triton's own lines.
     TRITONSERVER_Error* error = TRITONSERVER_LogMessage(level, "ctranslate2", 0, text);
     if (error != nullptr) TRITONSERVER_ErrorDelete(error);
   } catch (...) {  // Triton has no memory for the line, so this cannot be reported either

@@ -15,8 +15,8 @@ struct DeleteMetric {
   void operator()(TRITONSERVER_Metric* metric) const noexcept;
 };
 
-// One line at Triton's /metrics, of one model version. It goes with this object, unless another
-// load of the same version holds the line, too: then both add to it.
+// One line at Triton's /metrics, of one model version. It is removed with this object, unless
+// another load of the same version shares the line; then both add to it.
 class MetricSeries {
  public:
   // `value`: of the metric's own label; empty where it has none. Throws Error.
@@ -28,7 +28,7 @@ class MetricSeries {
 
   // Shows that the count of this object is now `count`. For a counter or a gauge.
   void MoveTo(uint64_t count) noexcept;
-  // Takes an observation into a histogram.
+  // Adds an observation to a histogram.
   void Observe_ns(uint64_t ns) noexcept;
 
  private:

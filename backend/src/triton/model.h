@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Triton says about a model and an instance, as values.
+// Triton's properties of a model and an instance, as values.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ct2triton {
 
-// Throws Error(kInvalidArgument) where --backend-config has set something for this backend.
+// Throws Error(kInvalidArgument) if --backend-config sets anything for this backend.
 void RequireNoSettings(TRITONBACKEND_Backend* backend);
 
 std::string ModelName(TRITONBACKEND_Model* model);

@@ -25,7 +25,7 @@ bool HoldsModel(const fs::path& folder) {
   return fs::is_regular_file(status);
 }
 
-// With the version's number wherever it says {version}.
+// Replaces {version} by the version's number.
 std::string ForVersion(std::string path, uint64_t version) {
   static const std::string name = "{version}";
   for (size_t at = path.find(name); at != std::string::npos; at = path.find(name)) {

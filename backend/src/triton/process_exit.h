@@ -17,7 +17,7 @@ class ExitsAtOnce {
 };
 
 // exit() destroys the newest object first, and libraries make some during their first calls. This
-// puts our handler before those that have come; call it now and then.
+// moves our handler before theirs; call it from time to time.
 void RenewExitHandler() noexcept;
 
 }  // namespace ct2triton

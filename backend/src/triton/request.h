@@ -13,7 +13,7 @@
 
 namespace ct2triton {
 
-// Owns one request of Triton and gives it back exactly once. Empty until it is given one.
+// Owns one request of Triton and releases it exactly once. Empty until it gets one.
 class RequestHandle {
  public:
   RequestHandle() = default;
@@ -25,11 +25,11 @@ class RequestHandle {
   // Afterwards the model that it belongs to may be gone.
   void Release() noexcept;
 
-  // From here on each response is counted. `start_ns`: when the request came.
+  // Counts each response from now on. `start_ns`: when the request arrived.
   void CountResponses(TRITONBACKEND_ModelInstance* instance, uint64_t start_ns) noexcept {
     statistics_ = ResponseStatistics::Of(instance, handle_, start_ns);
   }
-  // Null where they are not counted.
+  // Null: not counted.
   ResponseStatistics* statistics() const noexcept { return statistics_.get(); }
 
   bool owned() const noexcept { return handle_ != nullptr; }

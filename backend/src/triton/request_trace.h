@@ -12,14 +12,13 @@
 
 namespace ct2triton {
 
-// What Triton's trace of one request says of its first rows: a span for each, with one for its wait
-// in the queue and those of its work. Triton keeps the spans of a trace in a stack, so they are
-// reported one after the other once the request has ended. Nothing is kept of a request that is not
-// traced.
+// Adds the first rows of a request to Triton's trace: a span for each, with spans for its wait in
+// the queue and its work. Triton keeps the spans of a trace in a stack, so they are reported in
+// sequence once the request has ended. Does nothing for a request that is not traced.
 class RequestTrace {
  public:
   void Begin(const RequestHandle& request) noexcept;
-  // A row that was answered, well or not.
+  // Adds an answered or failed row.
   void Add(size_t row, const RunTimes& times) noexcept;
   // Before the request is released.
   void Report() noexcept;

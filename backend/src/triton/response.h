@@ -20,13 +20,13 @@ class Response {
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;
 
-  // Adds an output tensor and gives its memory, to be filled before Send.
+  // Adds an output tensor and returns its memory, to be filled before Send.
   void* AddOutput(const std::string& name, TRITONSERVER_DataType type,
                   const std::vector<int64_t>& shape, size_t byte_size);
 
-  // The one and last answer, or the last part of one. `error` null: success.
+  // Sends the answer, or its last part. `error` null: success.
   void Send(const Error* error = nullptr);
-  // A part of an answer, which others follow. Of decoupled models.
+  // Sends a part that is not the last. Only for decoupled models.
   void SendPart();
 
  private:

@@ -8,8 +8,8 @@
 
 namespace ct2triton {
 
-// Counts each response of a stream, as Triton's statistics show them (`response_stats`). Not for
-// several threads at once.
+// Counts each response of a stream, as Triton's statistics show them (`response_stats`). Not
+// thread-safe.
 class ResponseStatistics {
  public:
   // Null on servers that have no such statistics, or no memory. `start_ns`: of the steady clock,

@@ -10,10 +10,10 @@
 namespace ct2triton {
 
 // When the rows of one request were worked on: from the start of the first call to the end of the
-// last. Where there was none, as for a request of empty rows, the moment it is asked.
+// last. Without calls, as for a request of empty rows, the current time.
 class RequestTimes {
  public:
-  // Passes over the times of a row that was answered without computing.
+  // Ignores a row that was answered without computing.
   void Add(const RunTimes& call) noexcept;
   RunTimes Span() const noexcept;
 
@@ -21,7 +21,7 @@ class RequestTimes {
   RunTimes span_;
 };
 
-// Counts one request, answered well or not. Before it is released.
+// Counts one answered or failed request. Call before it is released.
 void ReportRequest(TRITONBACKEND_ModelInstance* instance, const RequestHandle& request,
                    bool success, const RunTimes& times) noexcept;
 
