@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fibers.h"
 
-#include <ucontext.h>
-
-#include <csetjmp>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -11,8 +9,44 @@
 #include <random>
 #include <vector>
 
+// swapcontext() makes a system call; AddressSanitizer supports nothing else.
+#if defined(__SANITIZE_ADDRESS__) || !defined(__x86_64__)
+#define CT2T_UCONTEXT
+#include <ucontext.h>
+#endif
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
+#endif
+
+#ifndef CT2T_UCONTEXT
+// Puts the registers that a called function keeps on the stack, writes where that is to `left`, and
+// goes on with the stack `entered`, which was left in the same way. Control words of floating-point
+// numbers are those of the thread.
+extern "C" void ct2t_emulation_switch(void** left, void* entered);
+asm(R"(
+  .pushsection .text
+  .hidden ct2t_emulation_switch
+  .globl ct2t_emulation_switch
+  .type ct2t_emulation_switch, @function
+ct2t_emulation_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size ct2t_emulation_switch, . - ct2t_emulation_switch
+  .popsection
+)");
 #endif
 
 namespace emulation {
@@ -32,9 +66,11 @@ struct Meeting {  // a barrier of the threads of a block or of a warp
 };
 
 struct Fiber : Thread {
+#ifdef CT2T_UCONTEXT
   ucontext_t context;
-  jmp_buf place;
-  bool begun = false;
+#else
+  void* top = nullptr;  // of its stack, while another runs
+#endif
   bool done = true;
   const Meeting* waits = nullptr;
   unsigned until = 0;
@@ -61,40 +97,43 @@ std::map<std::string, Kernel>& Kernels() {
   std::abort();
 }
 
-// jmp_buf is faster than swapcontext(), which makes a system call; AddressSanitizer supports only
-// the latter.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef CT2T_UCONTEXT
 ucontext_t scheduler;
+#ifdef __SANITIZE_ADDRESS__
 const void* scheduler_stack;
 size_t scheduler_size;
+#endif
 
 void ToScheduler() {
   auto* own = static_cast<Fiber*>(running);
+#ifdef __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(&own->fake_stack, scheduler_stack, scheduler_size);
+#endif
   swapcontext(&own->context, &scheduler);
+#ifdef __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(own->fake_stack, &scheduler_stack, &scheduler_size);
+#endif
 }
 
 void ToFiber(Fiber* fiber) {
-  void* fake = nullptr;
   running = fiber;
+#ifdef __SANITIZE_ADDRESS__
+  void* fake = nullptr;
   __sanitizer_start_switch_fiber(&fake, fiber->stack.get(), kStack);
+#endif
   swapcontext(&scheduler, &fiber->context);
+#ifdef __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#endif
 }
 #else
-jmp_buf scheduler_place;
+void* scheduler_top;
 
-void ToScheduler() {
-  if (_setjmp(static_cast<Fiber*>(running)->place) == 0) _longjmp(scheduler_place, 1);
-}
+void ToScheduler() { ct2t_emulation_switch(&static_cast<Fiber*>(running)->top, scheduler_top); }
 
 void ToFiber(Fiber* fiber) {
   running = fiber;
-  if (_setjmp(scheduler_place) != 0) return;
-  if (fiber->begun) _longjmp(fiber->place, 1);
-  fiber->begun = true;
-  setcontext(&fiber->context);
+  ct2t_emulation_switch(&scheduler_top, fiber->top);
 }
 #endif
 
@@ -131,11 +170,20 @@ void Main() {
 
 std::unique_ptr<Fiber> NewFiber() {
   auto fiber = std::make_unique<Fiber>();
+#ifdef CT2T_UCONTEXT
   getcontext(&fiber->context);
   fiber->context.uc_stack.ss_sp = fiber->stack.get();
   fiber->context.uc_stack.ss_size = kStack;
   fiber->context.uc_link = nullptr;
   makecontext(&fiber->context, Main, 0);
+#else
+  // As the switch leaves a stack: six registers, where to go on, and an address to return to.
+  const auto end = reinterpret_cast<uintptr_t>(fiber->stack.get() + kStack) / 16 * 16;
+  auto* top = reinterpret_cast<uintptr_t*>(end) - 8;
+  std::fill(top, top + 8, 0);
+  top[6] = reinterpret_cast<uintptr_t>(&Main);
+  fiber->top = top;
+#endif
   return fiber;
 }
 
