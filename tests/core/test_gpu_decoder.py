@@ -390,7 +390,7 @@ def test_what_does_not_fit_is_refused_and_the_next_is_served(
         decoder.encode(truth.sources(40))
     with pytest.raises(_core.Error, match="allowed are 1 to 40"):
         decoder.encode([[]])
-    with pytest.raises(_core.Error, match="tokens of the vocabulary"):
+    with pytest.raises(_core.Error, match="not in the vocabulary"):
         decoder.encode([[99999]])
     [encoding] = decoder.encode([source])
     names = [begin(decoder, truth, encoding, limit=3) for _ in range(8)]

@@ -231,8 +231,8 @@ def test_sequences_cannot_be_suppressed_where_candidates_change(ngram_model: Pat
         ("\ta b\n\n", "vmap.txt, line 2: there is no tab"),
         ("\ta b\nx\ty\tz\n", "vmap.txt, line 2: there are several tabs"),
         ("\ta b\n\tc\n", "vmap.txt, line 2: it is the second line of the empty n-gram"),
-        ("", "vmap.txt has no line: it is empty, or no file"),
-        (None, "vmap.txt has no line: it is empty, or no file"),
+        ("", "vmap.txt is empty or not a file"),
+        (None, "vmap.txt is empty or not a file"),
     ],
 )
 def test_a_map_that_ctranslate2_would_misread_is_refused(

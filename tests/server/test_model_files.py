@@ -53,7 +53,7 @@ BROKEN = {
     "empty vocabulary": (replace("shared_vocabulary.json", "[]"), "vocabulary"),
     "half of config.json": (truncate("config.json"), "config.json"),
     "config.json of another kind": (replace("config.json", "[]"), "config.json"),
-    "empty vmap.txt": (replace("vmap.txt", ""), "vmap.txt has no line"),
+    "empty vmap.txt": (replace("vmap.txt", ""), "vmap.txt is empty"),
     "shortlists.json of another kind": (replace("shortlists.json", "{}"), "shortlists.json cannot"),
     "config.json with wrong types": (replace("config.json", '{"eos_token": 3}'), "config.json"),
 }

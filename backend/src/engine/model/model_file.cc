@@ -277,8 +277,9 @@ void ModelFile::RequireCurrentFormat() const {
 }
 
 void ModelFile::Foreign(const std::string& what) const {
-  throw Error(ErrorCode::kUnsupported, path_ + " is no encoder-decoder model that can be read: " +
-                                           what + "; convert the model again");
+  throw Error(ErrorCode::kUnsupported,
+              path_ + " is not an encoder-decoder model that can be read: " + what +
+                  "; convert the model again");
 }
 
 void ModelFile::Damaged(const std::string& what) const {

@@ -30,11 +30,10 @@ void RequireMapLine(const std::string& directory) {
   std::ifstream file(path);
   std::string line;
   if (!file || std::getline(file, line)) return;
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      path.string() +
-          " has no line: it is empty, or no file; write the vocabulary map again, or remove "
-          "it to have none");
+  throw Error(ErrorCode::kInvalidArgument,
+              path.string() +
+                  " is empty or not a file; write the vocabulary map again, or remove "
+                  "it to have none");
 }
 
 std::optional<VocabularyMap> ReadVocabularyMap(const Weights& weights) {

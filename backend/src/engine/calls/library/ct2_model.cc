@@ -122,7 +122,7 @@ std::unique_ptr<Ct2Model::Replica> Ct2Model::NewReplica() const {
     throw;
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kUnsupported,
-                directory_ + " is no encoder-decoder model: " + error.what());
+                directory_ + " is not an encoder-decoder model: " + error.what());
   }
 }
 

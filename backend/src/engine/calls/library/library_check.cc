@@ -123,7 +123,7 @@ void CheckOptionLayout() {
   for (size_t i = 0; i < low.size(); ++i) {
     const bool untouched = low[i] == 0x55 && high[i] == 0xaa;
     if (untouched != IsPadding(i)) {
-      Refuse("byte " + std::to_string(i) + " of its TranslationOptions is laid out otherwise");
+      Refuse("byte " + std::to_string(i) + " of its TranslationOptions has another layout");
     }
   }
 }
@@ -132,7 +132,7 @@ void CheckVirtualSlot(const char* vtable, size_t slot, const char* function) {
   constexpr size_t kFirstSlot = 2;  // before it: offset to top and type information
   void* const* table = static_cast<void* const*>(LibrarySymbol(vtable));
   if (table[kFirstSlot + slot] != LibrarySymbol(function)) {
-    Refuse(std::string("its virtual functions stand in another order: ") + function);
+    Refuse(std::string("its virtual functions are in another order: ") + function);
   }
 }
 

@@ -425,7 +425,7 @@ GpuCompute::Given GpuCompute::GivenTo(const StepSequence& row, const OutputRules
   Given given;
   if (chosen.chosen.token < 0) {
     throw Error(ErrorCode::kInternal,
-                "GPU " + model_.engine()->decoder.device() + ": no logit is a number");
+                "GPU " + model_.engine()->decoder.device() + ": all logits are NaN");
   }
   if (HostChooses(rules, row)) {
     numbers_.push_back(model_.engine()->decoder.Logits(output));

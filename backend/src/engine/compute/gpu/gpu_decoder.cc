@@ -141,7 +141,7 @@ void GpuDecoder::RequireTokens(const std::vector<int>& tokens, const SideWeights
   for (const int token : tokens) {
     if (token >= 0 && token < side.embedding.n) continue;
     throw Error(ErrorCode::kInvalidArgument,
-                "token " + std::to_string(token) + " is none of the tokens of the vocabulary");
+                "token " + std::to_string(token) + " is not in the vocabulary");
   }
 }
 

@@ -259,7 +259,7 @@ SideWeights ModelWeights::ReadSide(const std::string& side, bool has_source) {
   weights.embedding_norm = ReadNorm(side + "/layernorm_embedding", /*required=*/false);
   weights.output_norm = ReadNorm(side + "/layer_norm", /*required=*/false);
   if (!weights.pre_norm && weights.output_norm.gamma != nullptr) {
-    Refuse(side + "/layer_norm follows norms behind the layers");
+    Refuse(side + "/layer_norm follows layers that end with a norm");
   }
   const auto scope = [&](size_t layer) { return side + "/layer_" + std::to_string(layer); };
   for (size_t i = 0; file_.Has(scope(i) + "/self_attention/linear_0/weight"); ++i) {
