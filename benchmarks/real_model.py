@@ -128,7 +128,8 @@ def _score(options: argparse.Namespace) -> list[str]:
 
 
 def _compare(options: argparse.Namespace) -> None:
-    arguments = ["--model", options.model, "--from", options.source, "--to", options.target]
+    prepared = options.output / "model_repository" / NAME
+    arguments = ["--model", str(prepared), "--from", options.source, "--to", options.target]
     arguments += ["--text", str(options.text), "--minutes", str(options.minutes)]
     for name in options.contender or CONTENDERS:
         arguments += ["--contender", name]

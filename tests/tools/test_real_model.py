@@ -51,6 +51,7 @@ def test_a_checkpoint_of_the_hub_becomes_a_page_of_results(tmp_path: Path) -> No
     assert '"decoded_rows"' in page
     assert "## single:1" in page
     assert "| ct2-triton-int8 | 1 |" in page
+    assert "$ ct2-bench --model real-model/model_repository/model " in result.stdout
 
 
 @pytest.mark.server

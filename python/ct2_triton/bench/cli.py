@@ -39,7 +39,7 @@ from ct2_triton.bench.quality import add_quality_arguments, judge
 from ct2_triton.bench.record import Run
 from ct2_triton.bench.report import make_console, markdown, rich_table
 from ct2_triton.bench.scenarios import parse_scenario
-from ct2_triton.bench.setup import MODEL, Setup
+from ct2_triton.bench.setup import MODEL, Setup, find_prepared
 from ct2_triton.bench.shapes import SHAPES, write_shape
 from ct2_triton.bench.tables import brief_table, warnings
 from ct2_triton.bench.workload import SENTENCES, random_workload, text_workload
@@ -145,7 +145,9 @@ def run(args: argparse.Namespace) -> int:
 def add_what(parser: argparse.ArgumentParser) -> None:
     """Declare what is compared, and how long."""
     model = parser.add_mutually_exclusive_group()
-    model.add_argument("--model", help="as for ct2-prepare: hub id, folder, demo (default: demo)")
+    model.add_argument(
+        "--model", help="folder of a prepared model, or as for ct2-prepare (default: demo)"
+    )
     model.add_argument(
         "--shape",
         choices=SHAPES,
@@ -259,14 +261,17 @@ def make_setup(args: argparse.Namespace, folder: Path) -> Setup:
     """Return the model to measure; its files are written into this folder."""
     several = tuple(f"model{i + 1}" for i in range(args.models))
     shape = _shape(args)
+    given = find_prepared(args.model) if args.model else None
+    model = given.source.id if given else args.model or "demo"
     return Setup(
-        str(write_shape(shape, folder)) if shape else args.model or "demo",
+        str(write_shape(shape, folder)) if shape else model,
         folder,
         several if args.models > 1 else (MODEL,),
         distinct=args.distinct,
         beam_size=args.beam,
         max_decoding_length=args.max_tokens,
         device=args.device,
+        given=given,
     )
 
 

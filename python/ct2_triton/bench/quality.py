@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.setup import MODEL
+from ct2_triton.bench.setup import MODEL, find_prepared
 from ct2_triton.bench.tables import Table
 
 if TYPE_CHECKING:
@@ -125,11 +125,9 @@ def _read(file: Path) -> list[str]:
 def _prepared(model: str, folder: Path) -> PreparedModel:
     """Read a prepared model, or prepare it as `ct2-prepare` does."""
     from ct2_triton.prepare import PrepareOptions, prepare
-    from ct2_triton.prepared_model import MANIFEST_NAME, PreparedModel
 
-    if (Path(model) / MANIFEST_NAME).is_file():
-        return PreparedModel.read(Path(model))
-    return prepare(PrepareOptions(model, folder / "prepared", name=MODEL))
+    given = find_prepared(model)
+    return given or prepare(PrepareOptions(model, folder / "prepared", name=MODEL))
 
 
 def _translations(

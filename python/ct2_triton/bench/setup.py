@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ct2_triton.prepared_model import PreparedModel
 
 MODEL = "translate"
@@ -44,6 +46,7 @@ class Setup:
         max_decoding_length: Limit on the tokens of an answer, its prefix included.
         cores: Cores that a contender may use.
         device: Where all contenders translate: `cpu` or `gpu`.
+        given: `source` as ct2-prepare wrote it earlier; it is used in its own quantization.
     """
 
     source: str
@@ -54,6 +57,7 @@ class Setup:
     max_decoding_length: int = 256
     cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     device: str = "cpu"
+    given: PreparedModel | None = None
 
     def prepared(self, precision: str) -> PreparedModel:
         """Return the model as ct2-prepare writes it in a quantization; the first call prepares it.
@@ -70,6 +74,8 @@ class Setup:
             "beam_size": str(self.beam_size),
             "max_decoding_length": str(self.max_decoding_length),
         }
+        if self.given and self.given.manifest["conversion"]["quantization"] == precision:
+            return self._with_settings(self.given, repository / MODEL, settings)
         return prepare(
             PrepareOptions(
                 self.source,
@@ -80,6 +86,28 @@ class Setup:
                 settings=settings,
             )
         )
+
+    def _with_settings(
+        self, given: PreparedModel, folder: Path, settings: Mapping[str, str]
+    ) -> PreparedModel:
+        """Link a prepared model's files, and write its config with this setup's settings."""
+        from google.protobuf import text_format
+
+        from ct2_triton.prepared_model import PreparedModel, parse_config
+
+        folder.mkdir(parents=True)
+        for file in given.directory.iterdir():
+            if file.name != given.config_file.name:
+                (folder / file.name).symlink_to(file.resolve())
+        config = parse_config(given.config_file.read_text(encoding="utf-8"), given.config_file)
+        config.name = MODEL
+        for group in config.instance_group:
+            group.kind = group.Kind.Value(f"KIND_{self.device.upper()}")
+        for name, value in settings.items():
+            config.parameters[name].string_value = value
+        text = text_format.MessageToString(config, as_utf8=True)
+        (folder / given.config_file.name).write_text(text, encoding="utf-8")
+        return PreparedModel.read(folder)
 
     @property
     def title(self) -> str:
@@ -92,3 +120,11 @@ class Setup:
         from ct2_triton.prepare.source import find_checkpoint
 
         return find_checkpoint(self.source, None, self.folder).folder
+
+
+def find_prepared(model: str) -> PreparedModel | None:
+    """Return the prepared model in a folder; None if `model` names anything else."""
+    from ct2_triton.prepared_model import MANIFEST_NAME, PreparedModel
+
+    folder = Path(model)
+    return PreparedModel.read(folder) if (folder / MANIFEST_NAME).is_file() else None
