@@ -12,7 +12,7 @@ namespace {
 // Distance between the rows of one request in the order of the queue. Each row that is taken
 // advances the position of new rows by at least one. So rows of later requests overtake this
 // request's later rows, and it still gets one row in this many.
-constexpr uint64_t kTurnsOfRow = 8;
+constexpr uint64_t kRowSpacing = 8;
 
 // A call chooses each of its rows from this many waiting rows.
 constexpr size_t kCandidatesOfRow = 16;
@@ -46,7 +46,7 @@ void RowQueue::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& posi
   for (size_t i = 0; i < rows.size(); ++i) {
     Waiter waiter{listener,       positions[i], Counted(share.rows),
                   share.decoding, Counted(),    queued_ns};
-    jobs_.Add(std::move(rows[i]), std::move(waiter), listener->tenant(), i * kTurnsOfRow);
+    jobs_.Add(std::move(rows[i]), std::move(waiter), listener->tenant(), i * kRowSpacing);
   }
 }
 

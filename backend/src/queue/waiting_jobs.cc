@@ -136,7 +136,7 @@ TenantJobs& WaitingJobs::JobsOf(std::string_view name) {
 
 void WaitingJobs::Add(CheckedRow row, Waiter waiter, std::string_view name, uint64_t later) {
   TenantJobs& tenant = JobsOf(name);
-  const uint64_t turn = tenant.turn + later;
+  const uint64_t position = tenant.position + later;
   Waiters added;
   added.push_back(std::move(waiter));
   Waiter& one = added.front();
@@ -145,14 +145,14 @@ void WaitingJobs::Add(CheckedRow row, Waiter waiter, std::string_view name, uint
   const auto [listener, is_new] = listeners_.try_emplace(one.listener.get(), nullptr);
   try {
     one.job = FindEqual(row, tenant, hash);
-    if (one.job == nullptr) one.job = Insert(std::move(row), &tenant, hash, turn);
+    if (one.job == nullptr) one.job = Insert(std::move(row), &tenant, hash, position);
   } catch (...) {
     if (is_new) listeners_.erase(listener);
     throw;
   }
   one.job->waiters.splice(one.job->waiters.end(), added);
   Link(&one, &listener->second);
-  MoveForward(one.job, turn);
+  MoveForward(one.job, position);
 }
 
 Job* WaitingJobs::FindEqual(const CheckedRow& row, const TenantJobs& tenant, size_t hash) noexcept {
@@ -164,9 +164,9 @@ Job* WaitingJobs::FindEqual(const CheckedRow& row, const TenantJobs& tenant, siz
   return equal == end ? nullptr : equal->second;
 }
 
-Job* WaitingJobs::Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64_t turn) {
+Job* WaitingJobs::Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64_t position) {
   TenantJobs::Jobs one;
-  const Place place(turn, ++number_);
+  const Place place(position, ++number_);
   Job& job = one.try_emplace(place, Job{std::move(row), {}, tenant, hash, place}).first->second;
   if (job.row.repeatable && by_hash_.count(hash) < kMostOfHash) by_hash_.emplace(hash, &job);
   sequences_ += static_cast<size_t>(job.row.copies);
@@ -178,18 +178,18 @@ Job* WaitingJobs::Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64
 
 // An equal row with an earlier position was added. Its request waits no longer than for a row of
 // its own.
-void WaitingJobs::MoveForward(Job* job, uint64_t turn) noexcept {
-  if (turn >= job->place.first) return;
+void WaitingJobs::MoveForward(Job* job, uint64_t position) noexcept {
+  if (position >= job->place.first) return;
   TenantJobs::Jobs& jobs = job->tenant->Of(job->row);
   auto node = jobs.extract(job->place);
-  node.key() = job->place = {turn, ++number_};
+  node.key() = job->place = {position, ++number_};
   jobs.insert(std::move(node));
 }
 
 Job WaitingJobs::Take(Job* job) noexcept {
   for (Waiter& waiter : job->waiters) Unlink(&waiter);
   TenantJobs& tenant = *job->tenant;
-  tenant.turn = std::max(tenant.turn + 1, job->place.first);
+  tenant.position = std::max(tenant.position + 1, job->place.first);
   tenant.start += Cost(job->row);
   return Remove(job);
 }

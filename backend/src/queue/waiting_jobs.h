@@ -44,8 +44,8 @@ struct TenantJobs {
   const std::string name;
   Jobs narrow;  // of rows with one sequence, which may overtake the others
   Jobs wide;
-  uint64_t turn = 0;   // position of rows that arrive now
-  uint64_t start = 0;  // of the next job, in the virtual time of all tenants
+  uint64_t position = 0;  // position of rows that arrive now
+  uint64_t start = 0;     // of the next job, in the virtual time of all tenants
   TenantPlace place, narrow_place;
   // Set by the only cursor, once it has returned a job of the tenant:
   bool visited = false;
@@ -105,9 +105,9 @@ class WaitingJobs {
   void AdvanceTime() noexcept;
   void Settle(TenantJobs* tenant) noexcept;
   Job* FindEqual(const CheckedRow& row, const TenantJobs& tenant, size_t hash) noexcept;
-  Job* Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64_t turn);
+  Job* Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64_t position);
   Job Remove(Job* job) noexcept;
-  void MoveForward(Job* job, uint64_t turn) noexcept;
+  void MoveForward(Job* job, uint64_t position) noexcept;
   void Link(Waiter* waiter, Waiter** first) noexcept;
   void Unlink(Waiter* waiter) noexcept;
   const RowListener* FindCancelled(size_t bucket) const noexcept;

@@ -57,10 +57,10 @@ void DeadlineClock::Run() noexcept {
       auto watched = watched_.extract(watched_.begin());
       auto request = watched.mapped().lock();
       lock.unlock();
-      const bool told = !request || request->Expire();
+      const bool ended = !request || request->Expire();
       request.reset();  // its destructor may call Forget
       lock.lock();
-      if (told) continue;
+      if (ended) continue;
       watched.key().first = now_ns + kMemoryWait_ns;
       watched_.insert(std::move(watched));  // allocates no memory
     }

@@ -165,7 +165,7 @@ void ModelMetrics::Publish() noexcept {
 
 // Whether loops stopped because several steps failed or the device is lost. Logs it once.
 bool ModelMetrics::LoopsEnded(Followed* followed) const {
-  if (followed->told) return true;
+  if (followed->logged) return true;
   const auto loss = followed->translator->loss();
   const std::string failure = loss ? loss->what() : followed->translator->loop_failure();
   if (failure.empty()) return false;
@@ -177,7 +177,7 @@ bool ModelMetrics::LoopsEnded(Followed* followed) const {
   LogError(
       ("model " + model_ + " version " + std::to_string(version_) + ": " + (loss ? failure : steps))
           .c_str());
-  followed->told = true;
+  followed->logged = true;
   return true;
 }
 

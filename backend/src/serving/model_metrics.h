@@ -50,7 +50,7 @@ class ModelMetrics : public Publisher {
   struct Followed {
     std::shared_ptr<const Translator> translator;
     TranslatorState before;  // when it was first followed, because models share weights
-    bool told = false;       // the reason why its loops stopped was logged
+    bool logged = false;     // the reason why its loops stopped was logged
   };
 
   struct Shown {

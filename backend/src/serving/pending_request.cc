@@ -158,12 +158,12 @@ void PendingRequest::ReadOn() noexcept {
   Reading& read = *context_.read;
   while (reader_ != nullptr) {
     if (MayReadOn()) {
-      read.turns_in_vain = 0;
+      read.consecutive_waits = 0;
       Read();
       if (reader_ == nullptr) break;
-    } else if (++read.turns_in_vain > context_.reading->waiting()) {
+    } else if (++read.consecutive_waits > context_.reading->waiting()) {
       std::this_thread::sleep_for(kReadingPause);
-      read.turns_in_vain = 0;
+      read.consecutive_waits = 0;
     }
     try {
       return context_.reading->Post([self = shared_from_this()] { self->ReadOn(); });
@@ -280,14 +280,14 @@ bool PendingRequest::Expire() noexcept {
     ++holds_;  // until the instance's thread has ended it
     late = late_;
   }
-  bool told = true;
+  bool posted = true;
   try {
     AnswerLater([self = shared_from_this(), late] { self->End(*late, /*superseded=*/false); });
   } catch (const std::bad_alloc&) {
-    told = false;
+    posted = false;
   }
   LetGo();
-  return told;
+  return posted;
 }
 
 bool PendingRequest::End(const Error& error, bool superseded) noexcept {

@@ -44,7 +44,7 @@ struct RowBytes {
 // State of the thread that reads requests of an instance, slice by slice.
 struct Reading {
   RowBytes modest, large;
-  size_t turns_in_vain = 0;  // consecutive requests that had to wait
+  size_t consecutive_waits = 0;  // requests in succession that had to wait
 };
 
 // The instance's objects that its requests use. The instance waits for `in_flight` before it ends.

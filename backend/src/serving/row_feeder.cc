@@ -8,7 +8,7 @@ namespace ct2triton {
 namespace {
 
 // Rows of a large request that are handed over before another one's.
-constexpr size_t kTurnRows = 32;
+constexpr size_t kQuantumRows = 32;
 // Small requests that enter for each row of a large one while large ones have no room.
 constexpr size_t kSmallForLargeRow = 4;
 // Places for large requests are refilled once 1 / kPlacesAtOnce of them are free.
@@ -80,7 +80,7 @@ RowFeeder::Sources* RowFeeder::NextToServe(size_t* places) noexcept {
   }
   if (large_.empty() || (waiting >= most_large_ && !is_large_due)) return nullptr;
   small_entered_ = 0;
-  *places = waiting < most_large_ ? std::min(kTurnRows, most_large_ - waiting) : 1;
+  *places = waiting < most_large_ ? std::min(kQuantumRows, most_large_ - waiting) : 1;
   return &large_;
 }
 

@@ -14,20 +14,20 @@ SharedEncodings::Place::~Place() {
 
 SharedEncodings::Answer SharedEncodings::Find(const Ids& source) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto answer = Look(source);
+  auto answer = TryFind(source);
   return answer ? std::move(*answer) : Answer{};
 }
 
 SharedEncodings::Answer SharedEncodings::Await(const Ids& source) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    if (auto answer = Look(source)) return std::move(*answer);
+    if (auto answer = TryFind(source)) return std::move(*answer);
     changed_.wait(lock);
   }
 }
 
 // None while another thread makes it.
-std::optional<SharedEncodings::Answer> SharedEncodings::Look(const Ids& source) {
+std::optional<SharedEncodings::Answer> SharedEncodings::TryFind(const Ids& source) {
   const auto [begin, end] = entries_.equal_range(source);
   for (auto it = begin; it != end; ++it) {
     if (!it->second.published) return std::nullopt;

@@ -63,7 +63,7 @@ class SharedEncodings {
   size_t size() const;
 
  private:
-  std::optional<Answer> Look(const Ids& source);
+  std::optional<Answer> TryFind(const Ids& source);
   void Leave(Entries::iterator entry) noexcept;
 
   mutable std::mutex mutex_;

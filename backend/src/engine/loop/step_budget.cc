@@ -21,13 +21,13 @@ std::vector<bool> StepBudget::Choose(const std::vector<StepCost>& costs) {
   }
   const double budget = std::max(kLeast, light_cost);
   credit_ = std::min(credit_ + budget, budget);
-  const size_t first = turn_ % heavy.size();
+  const size_t first = next_heavy_ % heavy.size();
   for (size_t k = 0; k < heavy.size(); ++k) {
     const size_t i = heavy[(first + k) % heavy.size()];
     chosen[i] = credit_ > 0;
     if (!chosen[i]) continue;
     credit_ -= costs[i].rows;
-    ++turn_;
+    ++next_heavy_;
   }
   return chosen;
 }

@@ -36,8 +36,8 @@ class StepBudget {
   std::vector<bool> Choose(const std::vector<StepCost>& costs);
 
  private:
-  double credit_ = 0;  // of the heavy rows; negative after a step that cost more
-  size_t turn_ = 0;    // index of the next heavy row
+  double credit_ = 0;      // of the heavy rows; negative after a step that cost more
+  size_t next_heavy_ = 0;  // index of the next heavy row
 };
 
 }  // namespace ct2triton

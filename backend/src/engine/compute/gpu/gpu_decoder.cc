@@ -10,8 +10,8 @@
 namespace ct2triton::gpu {
 namespace {
 
-constexpr size_t kNobody = 16;  // padding rows after those of a step, which never run
-constexpr int kOnePage = 30;    // a shift that makes one page of all slots
+constexpr size_t kPaddingRows = 16;  // after the rows of a step; they never run
+constexpr int kOnePage = 30;         // a shift that makes one page of all slots
 constexpr size_t kMostGraphs = 64;
 constexpr size_t kMostIdleSteps = 16;
 
@@ -59,9 +59,9 @@ GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, const Compu
       slots_(&gpu_, SlotBytes(weights_),
              limits.cache_bytes > 0 ? limits.cache_bytes : gpu_.FreeBytes() / 10 * 9),
       workspace_(&gpu_, weights_,
-                 std::max(StepRows(limits), Rounded(limits.encoded_tokens)) + kNobody),
+                 std::max(StepRows(limits), Rounded(limits.encoded_tokens)) + kPaddingRows),
       encoded_(&gpu_, Rounded(limits.encoded_tokens)),
-      given_(&gpu_, Rounded(limits.step_tokens) + kNobody),
+      given_(&gpu_, Rounded(limits.step_tokens) + kPaddingRows),
       source_first_(gpu_, limits.encoded_tokens),
       source_tokens_(gpu_, limits.encoded_tokens),
       beside_(gpu_, 1),
@@ -73,7 +73,7 @@ GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, const Compu
       rules_(gpu_, limits.sequences),
       next_(gpu_, limits.sequences),
       outputs_(std::make_unique<GpuOutputs>(gpu_, weights_, MostOutputs(limits),
-                                            StepRows(limits) + kNobody, limits)),
+                                            StepRows(limits) + kPaddingRows, limits)),
       listed_(limits.sequences),
       sequences_(limits.sequences) {
   unsigned char* beside = workspace_.projected.get() +
@@ -276,7 +276,7 @@ Graph& GpuDecoder::GraphOf(const Step& step) {
 // Groups the outputs by list, and records their places.
 GpuDecoder::Step GpuDecoder::MakeStep(int rows, const std::vector<Wanted>& wanted) {
   Step step = {rows, false, {}};
-  const int nobody = static_cast<int>(given_.token.count() - kNobody);
+  const int padding = static_cast<int>(given_.token.count() - kPaddingRows);
   std::map<int, std::vector<size_t>> of_list;
   for (size_t i = 0; i < wanted.size(); ++i) of_list[wanted[i].list].push_back(i);
   if (of_list.size() > GpuOutputs::kMostGroups) {
@@ -300,7 +300,7 @@ GpuDecoder::Step GpuDecoder::MakeStep(int rows, const std::vector<Wanted>& wante
       step.aligns = step.aligns || rules.sources > 0;
     }
     step.groups.push_back({list, first, Bucket(members.size())});
-    output_rows.resize(static_cast<size_t>(first + step.groups.back().bucket), nobody);
+    output_rows.resize(static_cast<size_t>(first + step.groups.back().bucket), padding);
   }
   outputs_->rows.Put(0, output_rows.data(), output_rows.size());
   return step;
