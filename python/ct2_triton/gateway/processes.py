@@ -117,9 +117,9 @@ def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
         with suppress(IndexError):  # the pipe is already closed; a signal can arrive at any time
             os.close(held.pop())
 
-    def run_child(tell: int) -> int:
+    def run_child(write_end: int) -> int:
         stop()  # the child must not hold the parent's end
-        return _run_child(serve, Place(place.host, place.port, partial(_tell, tell), end))
+        return _run_child(serve, Place(place.host, place.port, partial(_tell, write_end), end))
 
     for number in _SIGNALS:
         signal.signal(number, stop)
@@ -150,13 +150,13 @@ class _Workers:
 
     def start(self) -> None:
         """Start a child."""
-        told, tell = os.pipe()
+        read_end, write_end = os.pipe()
         with _signals_held():
             child = os.fork()
             if child == 0:
-                os._exit(self._run_child(tell))
-            os.close(tell)
-            self._children[told] = child
+                os._exit(self._run_child(write_end))
+            os.close(write_end)
+            self._children[read_end] = child
 
     def all_ready(self) -> bool:
         """Wait until every child is ready; return False as soon as one has ended."""

@@ -144,10 +144,10 @@ _STYLES = (
 )
 
 
-def find_languages(folder: Path, vocabularies: Vocabularies, told: str | None) -> Languages:
+def find_languages(folder: Path, vocabularies: Vocabularies, pair: str | None) -> Languages:
     """Find the languages of a model, which may have the metadata of an Argos package.
 
-    There are none if nothing names them. `told` is a pair such as `en-de` for a model without
+    There are none if nothing names them. `pair` is a pair such as `en-de` for a model without
     names.
     """
     known: Languages | None
@@ -156,14 +156,14 @@ def find_languages(folder: Path, vocabularies: Vocabularies, told: str | None) -
     else:
         known = next(filter(None, (_of_style(one, vocabularies) for one in _STYLES)), None)
         known = known or _of_tokenizer(folder / TOKENIZER_CONFIG_FILE)
-    if told is None:
+    if pair is None:
         return known or Languages((), {}, "nothing")
     if known:
         codes = ", ".join(entry.code for entry in known.entries[:5])
-        raise SettingError(f"--language-pair {told}: the model itself names its languages: {codes}")
-    source, _, target = told.partition(":")
+        raise SettingError(f"--language-pair {pair}: the model itself names its languages: {codes}")
+    source, _, target = pair.partition(":")
     if not source or not target or source == target:
-        raise SettingError(f"--language-pair {told} is not of the form en:de")
+        raise SettingError(f"--language-pair {pair} is not of the form en:de")
     return _pair(source, target, (), "--language-pair")
 
 

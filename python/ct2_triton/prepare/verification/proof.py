@@ -83,9 +83,9 @@ def prove(subject: Subject, report: Callable[[str], None]) -> Proof:
     missing = range(len(subject.vocabulary.target), subject.checkpoint.config["vocab_size"])
     limit = _MAX_OUTPUT_TOKENS
     reference = ReferenceModel(subject.checkpoint.folder, missing)
-    greedy = told(rows, "transformers, greedy search", report)
+    greedy = with_progress(rows, "transformers, greedy search", report)
     answers = [reference.greedy(row, limit, subject.rules.end_ids) for row in greedy]
-    own = told(rows, "transformers, the model's own search", report)
+    own = with_progress(rows, "transformers, the model's own search", report)
     of_own_search = reference_answers(reference, subject.search, own)
     del reference
     for answer in answers:
@@ -94,7 +94,7 @@ def prove(subject: Subject, report: Callable[[str], None]) -> Proof:
     with _exact_model(subject) as folder:
         check_vocabulary(folder, subject.vocabulary)
         exact = ConvertedModel(folder, _EXACT)
-        for answer in told(answers, "CTranslate2 in float32", report):
+        for answer in with_progress(answers, "CTranslate2 in float32", report):
             ties += compare(exact, answer, limit)
         own_search = compare_own_search(exact, subject.search, of_own_search)
         del exact
@@ -145,7 +145,9 @@ Item = TypeVar("Item")
 _EVERY_S = 10.0
 
 
-def told(items: Sequence[Item], step: str, report: Callable[[str], None]) -> Iterator[Item]:
+def with_progress(
+    items: Sequence[Item], step: str, report: Callable[[str], None]
+) -> Iterator[Item]:
     """Yield the items, and report progress every ten seconds."""
     last_s = time.monotonic()
     for done, item in enumerate(items):
