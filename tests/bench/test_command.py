@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,12 +14,9 @@ from ct2_triton.bench.figures import figures
 from ct2_triton.bench.record import Run
 from support.commands import run
 
-# Not the installed script: an editable install that is older than the command has none.
-COMMAND = "import sys; from ct2_triton.cli import bench; sys.exit(bench(sys.argv[1:]))"
-
 
 def bench(arguments: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
-    return run(sys.executable, "-c", COMMAND, *arguments, code=None, folder=folder)
+    return run("ct2-bench", *arguments, code=None, folder=folder)
 
 
 @pytest.mark.server

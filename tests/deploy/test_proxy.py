@@ -17,6 +17,7 @@ import tritonclient.grpc as grpc_client
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
+from support import forked
 from support.haproxy import (
     CONFIG,
     KEY,
@@ -135,7 +136,7 @@ def _over_http2(
         *(["-T", "-"] if size else []),
         f"https://localhost:{proxy.port}/v2/health/ready?number={number}",
     ]  # fmt: skip
-    with subprocess.Popen(
+    with forked.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         assert process.stdin is not None

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support import forked
+
 COMMAND = Path(sys.executable).with_name("ct2-serve")
 
 
@@ -17,7 +19,7 @@ COMMAND = Path(sys.executable).with_name("ct2-serve")
 def serving(*arguments: str | Path, **place: Any) -> Iterator[subprocess.Popen[str]]:
     """Runs ct2-serve, and ends it; `place` are arguments of Popen."""
     place = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **place}
-    process = subprocess.Popen([COMMAND, *arguments], text=True, **place)
+    process = forked.Popen([COMMAND, *arguments], text=True, **place)
     try:
         yield process
     finally:

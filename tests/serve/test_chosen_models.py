@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.client import SyncTranslationClient
+from support import forked
 from support.commands import run
 from support.prepared import prepare_tiny
 from support.repository import write_identity_model
@@ -46,7 +47,7 @@ def _serving(
     log = folder / "stderr.txt"
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     with log.open("w") as stderr:
-        process = subprocess.Popen(
+        process = forked.Popen(
             [COMMAND, *arguments, "--free-ports", "--log-file", "server.log", *after],
             cwd=folder,
             env=environment,

@@ -8,7 +8,6 @@ import pty
 import re
 import shutil
 import signal
-import subprocess
 import urllib.request
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from ct2_triton.serve.model_configs import count_gpus
 from serve.serving import COMMAND, read_ready, server_of, serving
+from support import forked
 from support.commands import run
 from support.repository import ONLY_THE_BACKEND, write_identity_model, write_model
 from support.tiny import tiny_engine_model
@@ -206,24 +206,24 @@ def test_all_commands_have_one_default_repository(
     tmp_path: Path, variables: dict[str, str], folder: str
 ) -> None:
     place = {"cwd": tmp_path, "env": {**os.environ, **variables}}
-    before = subprocess.run([COMMAND], **place, capture_output=True, text=True, check=False)
+    before = forked.run([COMMAND], **place, capture_output=True, text=True, check=False)
     assert before.stderr.startswith(f"ct2-serve: {folder} is not a folder")
     assert before.returncode == 1
-    subprocess.run([PREPARE, "demo"], **place, capture_output=True, check=True)
+    forked.run([PREPARE, "demo"], **place, capture_output=True, check=True)
     shutil.copy(ROOT / "model_repository" / "README.md", tmp_path / folder)
     with serving("--free-ports", **place) as process:
         ready = read_ready(process)
         assert ready["models"] == "demo"
         translate = [TRANSLATE, "--model=demo", "--from=en", "--to=de", "--url", ready["gRPC"]]
         sentence = "The ticket office opens at 5:45.\n"
-        answer = subprocess.run(translate, input=sentence, **place, capture_output=True, text=True)
+        answer = forked.run(translate, input=sentence, **place, capture_output=True, text=True)
         assert "5:45" in answer.stdout
 
 
 def test_the_backend_is_installed_once_without_force(tmp_path: Path) -> None:
     install = [COMMAND, "--install-backend", tmp_path]
-    done = subprocess.run(install, capture_output=True, text=True, check=True)
+    done = forked.run(install, capture_output=True, text=True, check=True)
     assert done.stdout == f"installed the backend in {tmp_path}/ctranslate2\n"
     assert "--force" in _failed("--install-backend", tmp_path)
-    subprocess.run([*install, "--force"], capture_output=True, check=True)
+    forked.run([*install, "--force"], capture_output=True, check=True)
     assert {path.name for path in tmp_path.iterdir()} == {"ctranslate2"}

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support import forked
+
 
 def run(
     *command: object,
@@ -23,7 +25,7 @@ def run(
     program, *arguments = map(str, command)
     if program.startswith("ct2-"):
         program = str(Path(sys.executable).with_name(program))
-    done = subprocess.run(
+    done = forked.run(
         [program, *arguments], cwd=folder, env={**os.environ, **variables}, input=text,
         capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
+from support import forked
 from support.commands import run
 from support.models_command import ct2_models
 from support.repository import write_model
@@ -48,7 +49,7 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(repository: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     command = [Path(sys.executable).with_name("ct2-models"), "list"]
-    done = subprocess.run(
+    done = forked.run(
         [*command, "--model-repository", repository],
         stdout=write, stderr=subprocess.PIPE, check=False, timeout=600,
     )  # fmt: skip

@@ -15,6 +15,7 @@ import pytest
 from ct2_triton import cli
 from ct2_triton.prepare.verification import proof
 from ct2_triton.prepared_model import PreparedModel
+from support import forked
 from support.tiny import tiny_checkpoint
 
 
@@ -113,7 +114,7 @@ def test_damaged_weights(
 def test_an_interrupt_says_what_is_kept(command: tuple[str, ...], tmp_path: Path) -> None:
     options = ("demo", "--quantization", "float32", "--model-repository", str(tmp_path))
     line = [sys.executable, "-m", "ct2_triton", *command, *options]
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+    with forked.Popen(line, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         while "licence" not in process.stderr.readline():
             assert process.poll() is None

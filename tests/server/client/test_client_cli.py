@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ct2_triton.client import SyncTranslationClient
-from support import commands
+from support import commands, forked
 from support.ports import free_port
 from tiny_corpus import sentences
 
@@ -36,7 +36,7 @@ def command(
     """The command line that translates English with the tiny NLLB model."""
 
     def line(*arguments: str, to: str = "deu_Latn,fra_Latn") -> Command:
-        start = [sys.executable, "-c", "from ct2_triton.cli import translate; exit(translate())"]
+        start = [str(Path(sys.executable).with_name("ct2-translate"))]
         place = ["--url", server.grpc_url, "--model-repository", str(server_repository)]
         model = ["--model", prepared("nllb").name, "--from", "eng_Latn", "--to", to]
         return [*start, *model, *place, *SHORT, *arguments]
@@ -69,7 +69,7 @@ def expected(
 def test_a_line_is_answered_before_the_input_ends(
     command: Callable[..., Command], expected: Callable[[str, str], str]
 ) -> None:
-    with subprocess.Popen(
+    with forked.Popen(
         command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin
@@ -188,7 +188,7 @@ def test_an_outage_loses_no_line(
     first = make_server(server_repository, server_arguments=only)
     texts = sentences(60, seed=9)
     place = ["--url", first.grpc_url, "--max-in-flight", "8"]
-    with subprocess.Popen(
+    with forked.Popen(
         command(*place, to="deu_Latn"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -221,7 +221,7 @@ def test_an_outage_that_does_not_end_names_the_first_line_that_is_missing(
 ) -> None:
     only = ["--model-control-mode=explicit", f"--load-model={prepared('nllb').name}"]
     own = make_server(server_repository, server_arguments=only)
-    with subprocess.Popen(
+    with forked.Popen(
         command("--url", own.grpc_url, "--retry-for", "1", to="deu_Latn"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -305,7 +305,7 @@ def test_no_server_and_no_tokenizer_say_what_to_do(command: Callable[..., Comman
 
 
 def test_a_reader_that_has_had_enough_ends_it_quietly(command: Callable[..., Command]) -> None:
-    with subprocess.Popen(
+    with forked.Popen(
         command(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -327,7 +327,7 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(command: Callable[..., Com
 
 def test_progress_goes_to_a_terminal_only(command: Callable[..., Command]) -> None:
     terminal, end = os.openpty()
-    with subprocess.Popen(
+    with forked.Popen(
         command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=end, text=True
     ) as process:
         os.close(end)
@@ -344,7 +344,7 @@ def test_a_folder_as_input_and_a_full_disk_as_output_are_said_in_a_line(
     assert result.returncode == 1
     assert result.stderr == f"ct2-translate: cannot read {tmp_path}: Is a directory\n"
     with Path("/dev/full").open("w", encoding="utf-8") as full:
-        result = subprocess.run(
+        result = forked.run(
             command(),
             input="One.\n",
             stdout=full,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from reliability.observe import settled
 from server.client.conftest import Command, Prepared
+from support import forked
 from support.commands import run
 from support.servers import MakeServer
 from tiny_corpus import sentences
@@ -52,7 +53,7 @@ def test_a_killed_run_is_gone_on_with_and_nothing_is_twice_or_lost(
     slow = [*whole, "--max-in-flight", "4"]
     kills = 0
     for wanted in (1, 200, 500):
-        with subprocess.Popen(slow, stderr=subprocess.PIPE) as process:
+        with forked.Popen(slow, stderr=subprocess.PIPE) as process:
             while process.poll() is None and _lines_in(part) < wanted:
                 time.sleep(0.002)
             kills += process.poll() is None
@@ -131,7 +132,7 @@ def test_progress_has_percent_and_the_time_left(command: Command, tmp_path: Path
     (tmp_path / "in.txt").write_text("One.\nTwo.\nThree.\n", encoding="utf-8")
     terminal, side = pty.openpty()
     line = command("-i", tmp_path / "in.txt", "-o", tmp_path / "out.txt")
-    subprocess.run(line, stderr=side, check=True)
+    forked.run(line, stderr=side, check=True)
     os.close(side)
     shown = os.read(terminal, 10_000).decode()
     os.close(terminal)

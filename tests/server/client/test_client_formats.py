@@ -15,6 +15,7 @@ import pytest
 
 from ct2_triton.subtitles import read_subtitles, write_subtitles
 from server.client.conftest import Command
+from support import forked
 from support.commands import run
 
 Expected = Callable[[list[str]], list[str]]
@@ -238,7 +239,7 @@ def test_the_version_that_answered_is_told(command: Command) -> None:
 
 def test_an_interrupt_is_one_line(command: Command) -> None:
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(command(), text=True, **pipes) as process:
+    with forked.Popen(command(), text=True, **pipes) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write("One.\n")
@@ -254,7 +255,7 @@ def test_an_interrupted_file_is_said_to_go_on(command: Command, tmp_path: Path) 
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("One.\n" * 2000)
     line = command("-i", source, "-o", output, "--max-in-flight", "1")
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+    with forked.Popen(line, stderr=subprocess.PIPE, text=True) as process:
         while not (partial := tmp_path / "out.txt.partial").exists() or not partial.stat().st_size:
             assert process.poll() is None
         process.send_signal(signal.SIGINT)

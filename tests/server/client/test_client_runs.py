@@ -15,6 +15,7 @@ import grpc
 import pytest
 
 from server.client.conftest import Command, Prepared
+from support import forked
 from support.commands import run
 from support.fault_server import FaultServer, echo, serving_in_a_thread
 from support.waiting import wait_until
@@ -99,7 +100,7 @@ def test_a_failure_before_an_interruption_is_not_forgotten(picky: Any, tmp_path:
     with picky() as (server, command):
         line = command("-i", source, "-o", output)
         server.waits = True
-        with subprocess.Popen(line, stderr=subprocess.DEVNULL) as process:
+        with forked.Popen(line, stderr=subprocess.DEVNULL) as process:
             wait_until(lambda: (tmp_path / "out.txt.partial").exists())
             wait_until(lambda: (tmp_path / "out.txt.partial").read_bytes() == b"\n")
             process.kill()
@@ -124,7 +125,7 @@ def test_an_output_that_is_kept_leaves_what_a_run_of_other_settings_has_begun(
         before = output.read_bytes()
         server.waits = True
         other = command("-i", source, "-o", output, "--beam-size", "2")
-        with subprocess.Popen(other, stderr=subprocess.DEVNULL) as process:
+        with forked.Popen(other, stderr=subprocess.DEVNULL) as process:
             wait_until(partial.exists)
             wait_until(server.started.is_set)
             process.kill()
@@ -143,7 +144,7 @@ def test_a_second_run_on_one_output_is_refused(picky: Any, tmp_path: Path) -> No
     with picky() as (server, command):
         line = command("-i", source, "-o", output)
         server.waits = True
-        with subprocess.Popen(line, stderr=subprocess.DEVNULL) as first:
+        with forked.Popen(line, stderr=subprocess.DEVNULL) as first:
             wait_until(server.started.is_set)
             said = run(*line, code=1).stderr
             assert f"another ct2-translate (process {first.pid}) is writing {output}" in said

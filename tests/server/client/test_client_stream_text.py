@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -27,6 +26,7 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from server.helpers import Connection
 from server.test_text_stream import ENDLESS_CONFIG
+from support import forked
 from support.endless import ENDLESS, ROOMY, endless_model
 from support.metrics import fresh
 from support.repository import write_model
@@ -265,7 +265,7 @@ def test_the_command_prints_lines_while_they_grow(server: TritonServer, reposito
     printed = {}
     for stream in ([], ["--stream"]):
         command = _command(server, repository, "--to", "de", *stream)
-        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+        done = forked.run(command, input=lines, capture_output=True, text=True, check=True)
         printed[bool(stream)] = done.stdout
     assert printed[True] == printed[False]
     assert printed[True].count("\n") == 3
@@ -277,13 +277,13 @@ def test_a_wrong_request_ends_the_run_once_and_a_wrong_line_does_not(
     command = _command(server, repository, "--to", "de", "--stream")
     lines = "One.\nTwo.\nThree.\n"
     wrong = [*command, "--option", "no_such_option=1"]
-    done = subprocess.run(wrong, input=lines, capture_output=True, text=True, check=False)
+    done = forked.run(wrong, input=lines, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     [said] = done.stderr.splitlines()
     assert said.startswith("ct2-translate: not translated from line 1 on: ")
     assert "no_such_option" in said
     long = f"{'word ' * 300_000}\nGood morning.\n"
-    done = subprocess.run(command, input=long, capture_output=True, text=True, check=False)
+    done = forked.run(command, input=long, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout.startswith("\nGuten Morgen")
@@ -294,7 +294,7 @@ def test_half_of_a_surrogate_pair_fails_its_line_alone(
 ) -> None:
     command = _command(server, repository, "--to", "de", "--stream", "--json-input")
     lines = '"half of \\ud83d"\n"Good morning."\n'
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+    done = forked.run(command, input=lines, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "line 1: text_input is not valid Unicode" in done.stderr
     assert done.stdout.startswith("\nGuten Morgen")
@@ -306,9 +306,7 @@ def test_the_command_may_name_the_model_of_streams(server: TritonServer, wait: l
     program = str(Path(sys.executable).with_name("ct2-translate"))
     command = [program, "--url", server.grpc_url, "--model", "demo-stream", "--from", "en"]
     command += ["--to", "de", "--stream", *wait]
-    done = subprocess.run(
-        command, input="Good morning.", capture_output=True, text=True, check=False
-    )
+    done = forked.run(command, input="Good morning.", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Guten Morgen")
 
@@ -321,6 +319,6 @@ def test_the_command_refuses_what_does_not_grow(
     server: TritonServer, repository: Path, arguments: list[str], message: str
 ) -> None:
     command = _command(server, repository, *arguments, "--stream")
-    done = subprocess.run(command, input="", capture_output=True, text=True, check=False)
+    done = forked.run(command, input="", capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert message in done.stderr

@@ -28,6 +28,7 @@ from ct2_triton.serve import TritonServer
 from reliability.observe import counts, settled
 from server.client.conftest import ENDLESS_MODEL, endless_call
 from server.helpers import Connection
+from support import forked
 from support.prepared import prepare_tiny
 from support.waiting import wait_until
 
@@ -226,7 +227,7 @@ def test_ct2_translate_needs_no_tokenizer(
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         line = _command("ct2-translate", server, "--to=deu_Latn,fra_Latn", *arguments)
         option = ["--option", "max_decoding_length=12", "-v"]
-        return subprocess.run(
+        return forked.run(
             [*line, *option], input=text, capture_output=True, text=True, cwd=tmp_path,
             env={**os.environ, "CT2_MODEL_REPOSITORY": ""},
         )  # fmt: skip
@@ -248,6 +249,6 @@ def test_ct2_live_needs_no_tokenizer(
 ) -> None:
     update = '{"segment": "1", "text": "The short day.", "final": true}\n'
     line = _command("ct2-live", server, f"--model={TEXT}", "--to=de", "--stdio")
-    done = subprocess.run(line, input=update, capture_output=True, text=True, cwd=tmp_path)
+    done = forked.run(line, input=update, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert '"target": "de"' in done.stdout

@@ -25,6 +25,7 @@ from ct2_triton.gateway.translation import FORMATS, Format, Translator
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from ct2_triton.terms import Terms
+from support import forked
 from support.servers import ServerStack
 from support.web_command import WebCommand
 
@@ -153,7 +154,7 @@ def start_gateway(demo_server: TritonServer, repository: Path) -> Iterator[Start
                 *("--url", demo_server.grpc_url, "--port", "0", "--retry-for", "60", *arguments),
             ]
             environment = {**os.environ, **variables}
-            process = subprocess.Popen(
+            process = forked.Popen(
                 command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment
             )
             stack.enter_context(process)

@@ -14,6 +14,7 @@ import pytest
 
 from ct2_triton.serve import TritonServer
 from server.gateway.conftest import GERMAN, MODEL, SENTENCE, Site
+from support import forked
 from support.web_command import WebCommand
 
 pytestmark = pytest.mark.server
@@ -39,7 +40,7 @@ def url(command: list[str], tmp_path: Path) -> Iterator[str]:
     arguments = [f"--glossary={name}={tmp_path / file}" for name, file in given]
     arguments += ["--keep-patterns", "emails"]
     with ExitStack() as stack:
-        process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)
+        process = forked.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)
         stack.enter_context(process)
         stack.callback(process.kill)
         yield WebCommand(process).url
@@ -110,7 +111,7 @@ def test_a_file_that_cannot_be_is_said(
     command: list[str], given: str, code: int, said: str
 ) -> None:
     line = [*command, "--glossary", given]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=600)
+    done = forked.run(line, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == code
     assert said in done.stderr
     assert "Traceback" not in done.stderr

@@ -19,6 +19,7 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
 from server.live.caption_site import Site
+from support import forked
 from support.browser import chromium
 from support.servers import ServerStack
 from support.web_command import WebCommand
@@ -79,7 +80,7 @@ def start(command: list[str]) -> Iterator[Start]:
         def make(*arguments: str, stderr: int | None = None) -> WebCommand:
             # A busy server may take longer than the second that is the default.
             whole = [*command, "--port", "0", "--retry-for", "300", *arguments]
-            process = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=stderr, text=True)
+            process = forked.Popen(whole, stdout=subprocess.PIPE, stderr=stderr, text=True)
             stack.enter_context(process)
             stack.callback(process.kill)
             return WebCommand(process)

@@ -17,6 +17,7 @@ import pytest
 
 from ct2_triton.client import TranslationClient
 from server.live.conftest import Start, finals
+from support import forked
 from support.ports import free_port
 from support.web_metrics import web_metrics
 
@@ -281,7 +282,7 @@ def test_json_lines(command: list[str], tmp_path: Path) -> None:
         '{"segment": 1}',
         json.dumps({"segment": 1, "text": SENTENCE, "final": True, "time": 3}),
     ]
-    done = subprocess.run(
+    done = forked.run(
         [*command, "--stdio", "--newest", "--subtitles", str(tmp_path)],
         input="\n".join(updates),
         capture_output=True,
@@ -304,7 +305,7 @@ def test_json_lines(command: list[str], tmp_path: Path) -> None:
 def test_an_interrupt_says_where_finals_are_kept(command: list[str], tmp_path: Path) -> None:
     line = [*command, "--stdio", "--subtitles", str(tmp_path)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(line, text=True, **pipes) as process:
+    with forked.Popen(line, text=True, **pipes) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps({"segment": "1", "text": SENTENCE, "final": True}) + "\n")
@@ -315,7 +316,7 @@ def test_an_interrupt_says_where_finals_are_kept(command: list[str], tmp_path: P
     assert process.returncode == 130
     kept = f"the next run with {tmp_path} writes the subtitles of the finals so far"
     assert error == f"ct2-live: interrupted: {kept}\n"
-    subprocess.run(line, input="", check=True, text=True)
+    forked.run(line, input="", check=True, text=True)
     written = (tmp_path / f"{caption['target']}.srt").read_text()
     assert caption["transcript"] in written.replace("\n", " ")
 
@@ -326,7 +327,7 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(command: list[str], text: 
     read, write = os.pipe()
     os.close(read)
     update = json.dumps({"segment": "1", "text": text, "final": True} if text else {})
-    with subprocess.Popen(
+    with forked.Popen(
         [*command, "--stdio"], stdin=subprocess.PIPE, stdout=write, stderr=subprocess.PIPE
     ) as process:
         os.close(write)
@@ -342,12 +343,12 @@ def test_a_full_disk_and_text_in_another_encoding_are_said(command: list[str]) -
     latin = '{"segment": 1, "text": "Caf\u00e9."}\n'.encode("latin-1")
     good = json.dumps({"segment": 1, "text": SENTENCE, "final": True}).encode()
     stdio = [*command, "--stdio"]
-    done = subprocess.run(stdio, input=latin + good, capture_output=True, check=False, timeout=600)
+    done = forked.run(stdio, input=latin + good, capture_output=True, check=False, timeout=600)
     refused, *captions = map(json.loads, done.stdout.splitlines())
     assert refused == {"line": 1, "refused": "the update is not UTF-8 at byte 27"}
     assert {one["target"] for one in captions if one["final"]} == {"deu_Latn", "fra_Latn"}
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
+        done = forked.run(
             stdio, input=good, stdout=full, stderr=subprocess.PIPE, check=False, timeout=600
         )
     assert (done.returncode, done.stderr) == (1, b"ct2-live: No space left on device\n")
@@ -391,7 +392,7 @@ def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
         (["--subtitles", __file__], f"cannot write subtitles into {__file__}: File exists"),
         (["--url", "localhost:1", "--retry-for", "0.1"], "ct2-live: "),
     ):
-        done = subprocess.run(
+        done = forked.run(
             [*command, *arguments], capture_output=True, text=True, check=False, timeout=600
         )
         assert done.returncode == 1

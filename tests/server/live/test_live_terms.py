@@ -15,6 +15,7 @@ from ct2_triton.live import LiveOptions, LiveTranslator
 from ct2_triton.live.options import Mode
 from ct2_triton.terms import Terms
 from server.live.conftest import growing
+from support import forked
 
 pytestmark = pytest.mark.server
 
@@ -27,7 +28,7 @@ def stdio(command: list[str], *arguments: str) -> tuple[dict[str, str], str]:
         json.dumps({"segment": one.segment, "text": one.text, "final": one.final})
         for one in growing("1", SAID)
     ]
-    done = subprocess.run(
+    done = forked.run(
         [*command, "--stdio", "--newest", *arguments],
         input="\n".join(lines), capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
@@ -55,7 +56,7 @@ def test_a_final_that_loses_a_term_is_told(command: list[str]) -> None:
         {"segment": "2", "text": "Penalty for <dnt>Quixolab!", "final": True},
         {"segment": "3", "text": SAID, "final": True},
     ]
-    done = subprocess.run(
+    done = forked.run(
         [*command, "--stdio", "--keep", "Quixolab", "--to", "de"],
         input="\n".join(map(json.dumps, updates)), capture_output=True, text=True, check=False,
         timeout=600,
@@ -70,7 +71,7 @@ def test_a_final_that_loses_a_term_is_told(command: list[str]) -> None:
     ("file", "said"), [("es=x.tsv", "es is not in --to"), ("x.tsv", "cannot read the glossary")]
 )
 def test_a_glossary_that_cannot_be_is_said(command: list[str], file: str, said: str) -> None:
-    done = subprocess.run(
+    done = forked.run(
         [*command, "--stdio", "--glossary", file],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip

@@ -15,6 +15,7 @@ import pytest
 
 from ct2_triton.serve import TritonServer
 from server.live.conftest import Start, finals
+from support import forked
 from support.web_command import WebCommand
 
 pytestmark = pytest.mark.server
@@ -134,7 +135,7 @@ async def test_a_new_event_writes_what_a_crash_left(
 
 def test_two_events_do_not_share_a_folder(start: Start, command: list[str], tmp_path: Path) -> None:
     live = start("--subtitles", str(tmp_path))
-    second = subprocess.run(
+    second = forked.run(
         [*command, "--port", "0", "--subtitles", str(tmp_path)],
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
