@@ -8,7 +8,7 @@
 namespace ct2triton::gpu {
 
 constexpr float kDisabled = kLowest;  // logit of a forbidden output
-constexpr int kNobody = 0x7fffffff;
+constexpr int kNoOutput = 0x7fffffff;  // of no candidate, so it sorts last
 
 // Candidates are sorted by value; of equal values the lower output comes first.
 struct Ranked {
@@ -95,7 +95,7 @@ __device__ inline void Scan(const ChoiceArgs& a) {
   Ranked last = {Infinity(), -1};
   float most = 0;
   for (int i = 0; i < rule.candidates; ++i) {
-    Ranked best = {-Infinity(), kNobody};
+    Ranked best = {-Infinity(), kNoOutput};
     for (int j = threadIdx.x; j < count; j += kThreads) {
       const Ranked one = {s.logits[j], first + j};
       if (IsBefore(last, one) && IsBefore(one, best)) best = one;
@@ -207,14 +207,14 @@ __device__ inline int JoinParts(const ChoiceArgs& a, int output, int wanted, Ran
   Ranked last = {Infinity(), -1};
   int found = 0;
   for (; found < wanted; ++found) {
-    Ranked mine = {-Infinity(), kNobody};
+    Ranked mine = {-Infinity(), kNoOutput};
     for (int i = threadIdx.x; i < a.parts * wanted; i += 32) {
       const size_t place = (line + i / wanted) * kMostCandidates + i % wanted;
       const Ranked one = {a.part_value[place], a.part_output[place]};
       if (IsBefore(last, one) && IsBefore(one, mine)) mine = one;
     }
     last = FirstOfWarp(mine);
-    if (last.output == kNobody) break;
+    if (last.output == kNoOutput) break;
     if (threadIdx.x == 0) best[found] = last;
   }
   __syncwarp();

@@ -45,13 +45,13 @@ void RequestTrace::Report() noexcept {
   try {
     std::sort(rows_.begin(), rows_.end(),
               [](const Row& one, const Row& other) { return one.position < other.position; });
-    for (const Row& row : rows_) Tell(row);
+    for (const Row& row : rows_) ReportRow(row);
   } catch (...) {
     LogCurrentError();
   }
 }
 
-void RequestTrace::Tell(const Row& row) {
+void RequestTrace::ReportRow(const Row& row) {
   const RunTimes& times = row.times;
   Activity("row_START", times.queued_ns);
   Activity("row " + std::to_string(row.position), times.queued_ns);
@@ -72,8 +72,8 @@ void RequestTrace::Span(const char* name, uint64_t start_ns, uint64_t end_ns) {
 
 // Triton finds the name of an activity by its time: no two may have the same.
 void RequestTrace::Activity(const std::string& name, uint64_t at_ns) {
-  while (std::find(told_ns_.begin(), told_ns_.end(), at_ns) != told_ns_.end()) ++at_ns;
-  told_ns_.push_back(at_ns);
+  while (std::find(reported_ns_.begin(), reported_ns_.end(), at_ns) != reported_ns_.end()) ++at_ns;
+  reported_ns_.push_back(at_ns);
   ThrowIfError(TRITONSERVER_InferenceTraceReportActivity(trace_, at_ns, name.c_str()), kDoing);
 }
 

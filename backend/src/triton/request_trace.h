@@ -29,13 +29,13 @@ class RequestTrace {
     RunTimes times;
   };
 
-  void Tell(const Row& row);
+  void ReportRow(const Row& row);
   void Span(const char* name, uint64_t start_ns, uint64_t end_ns);
   void Activity(const std::string& name, uint64_t at_ns);
 
   TRITONSERVER_InferenceTrace* trace_ = nullptr;
   std::vector<Row> rows_;
-  std::vector<uint64_t> told_ns_;
+  std::vector<uint64_t> reported_ns_;
 };
 
 }  // namespace ct2triton

@@ -66,7 +66,7 @@ CheckedRow MakeRow(const Weights& weights) {
   return row;
 }
 
-class Nobody : public LoopListener {
+class IgnoringListener : public LoopListener {
  public:
   void RowGrew(LoopRow, int64_t) noexcept override {}
   void RowEnded(LoopRow, RowResult) noexcept override {}
@@ -93,11 +93,11 @@ class MeasuredLoop {
       : row_(row), loop_(std::move(loop)) {}
 
   void Run(Meeting* meeting) noexcept {
-    Try([&] { Admit(1), loop_->Step(&nobody_); });
+    Try([&] { Admit(1), loop_->Step(&listener_); });
     meeting->Wait();
     Try([&] { one_row_ns_ = StepTime_ns(); });
     meeting->Wait();
-    Try([&] { Admit(kTile - 1), loop_->Step(&nobody_); });
+    Try([&] { Admit(kTile - 1), loop_->Step(&listener_); });
     meeting->Wait();
     Try([&] { tile_ns_ = StepTime_ns(); });
   }
@@ -123,7 +123,7 @@ class MeasuredLoop {
     while (times.size() < kLeastSteps || (times.size() < kMostSteps && all_ns < kEnough_ns)) {
       if (loop_->running() == 0) return 0;
       const uint64_t start_ns = ThreadTime_ns();
-      loop_->Step(&nobody_);
+      loop_->Step(&listener_);
       const uint64_t step_ns = ThreadTime_ns() - start_ns;
       times.push_back(static_cast<double>(step_ns));
       all_ns += step_ns;
@@ -133,7 +133,7 @@ class MeasuredLoop {
 
   const CheckedRow& row_;
   const std::unique_ptr<LoopEngine> loop_;
-  Nobody nobody_;
+  IgnoringListener listener_;
   double one_row_ns_ = 0;
   double tile_ns_ = 0;
   bool failed_ = false;
