@@ -165,7 +165,7 @@ def test_a_request_is_traced_from_the_client_on(tmp_path: Path, make_server: Mak
             assert _run(f"{command} --url {server.grpc_url}", tmp_path) == GERMAN
             sent.add(trace_id)
 
-        by_name = {span["name"]: span for span in collector.told(send)}
+        by_name = {span["name"]: span for span in collector.spans_of(send)}
         server.stop()
     assert collector.services == {"translation"}
     assert {span["traceId"] for span in collector.spans} <= sent

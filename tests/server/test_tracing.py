@@ -77,15 +77,15 @@ class Traces:
             with self.client(model, trace_id) as client:
                 ask(client)
 
-        return self.told(send)
+        return self.spans_of(send)
 
-    def told(self, send: Callable[[str], object]) -> Span:
+    def spans_of(self, send: Callable[[str], object]) -> Span:
         """Sends a request of a trace, and gives the span of the request."""
         spans: dict[str, Span] = {}
-        for told in self.collector.told(send):
-            times = (int(told[f"{edge}TimeUnixNano"]) for edge in ("start", "end"))
-            events = [event["name"] for event in told["events"]]
-            spans[told["spanId"]] = Span(told["name"], told["parentSpanId"], *times, events)
+        for record in self.collector.spans_of(send):
+            times = (int(record[f"{edge}TimeUnixNano"]) for edge in ("start", "end"))
+            events = [event["name"] for event in record["events"]]
+            spans[record["spanId"]] = Span(record["name"], record["parentSpanId"], *times, events)
         for span in sorted(spans.values(), key=lambda span: span.start_ns):
             if span.parent in spans:
                 spans[span.parent].children.append(span)
@@ -161,11 +161,13 @@ def test_each_call_of_a_client_names_its_own_trace(traces: Traces) -> None:
         return {"Traceparent": traceparent(trace_id)}
 
     with traces.client("demo", secrets.token_hex(16)) as client:
-        unary = traces.told(lambda it: client.translate(SENTENCE, **SENT, metadata=headers(it)))
+        unary = traces.spans_of(lambda it: client.translate(SENTENCE, **SENT, metadata=headers(it)))
         assert unary["demo"]["row"]
-        rows = traces.told(lambda it: list(client.stream([SENTENCE], **SENT, metadata=headers(it))))
+        rows = traces.spans_of(
+            lambda it: list(client.stream([SENTENCE], **SENT, metadata=headers(it)))
+        )
         assert rows["demo"]["row"]
-        text = traces.told(
+        text = traces.spans_of(
             lambda it: list(client.stream_text(SENTENCE, **SENT, metadata=headers(it)))
         )
         assert text["demo-stream"]["row"]
@@ -196,7 +198,7 @@ def test_a_call_joins_the_span_in_which_the_caller_is(
         with otel.use_span(otel.NonRecordingSpan(caller)):
             exec(example.replace("localhost:8001", traces.server.grpc_url), {})  # noqa: S102
 
-    assert traces.told(send)["demo"]["row"]["decode"]
+    assert traces.spans_of(send)["demo"]["row"]["decode"]
 
 
 def test_text_and_several_servers_pass_the_trace_on(traces: Traces) -> None:
@@ -204,7 +206,7 @@ def test_text_and_several_servers_pass_the_trace_on(traces: Traces) -> None:
         with SyncTranslationClient([traces.server.grpc_url] * 2, "demo-text") as client:
             client.translate(SENTENCE, **SENT, metadata={"traceparent": traceparent(trace_id)})
 
-    assert traces.told(send)["demo-text"]["row"]
+    assert traces.spans_of(send)["demo-text"]["row"]
 
 
 def test_what_is_not_traced_is_not_told(traces: Traces) -> None:
@@ -214,6 +216,6 @@ def test_what_is_not_traced_is_not_told(traces: Traces) -> None:
         with traces.client("demo", trace_id) as client:
             translate(client)
 
-    assert traces.told(send)["demo"]["row"]
+    assert traces.spans_of(send)["demo"]["row"]
     requests = [span for span in traces.collector.spans if span["name"] == "InferRequest"]
     assert {span["parentSpanId"] for span in requests} == {CLIENT_SPAN}

@@ -64,7 +64,7 @@ class Collector:
         """Host and port."""
         return f"127.0.0.1:{self._server.server_port}"
 
-    def told(self, send: Callable[[str], object]) -> list[dict[str, Any]]:
+    def spans_of(self, send: Callable[[str], object]) -> list[dict[str, Any]]:
         """Sends requests of new traces until all spans of one are there, and gives these.
 
         The exporter of tritonserver 2.51 loses some: of 40 traces, 2 to 5 never came.

@@ -50,7 +50,7 @@ class _Talk:
     """A segment of the recognizer, which may be cut into pieces."""
 
     cuts: Cuts
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class LiveTranslator:
@@ -159,7 +159,7 @@ class LiveTranslator:
         talk = self._talks.get(update.segment) or self._begin(update.segment)
         if update.final:
             self._end(update.segment)  # a second final is refused while this one waits
-        async with talk.turn:
+        async with talk.lock:
             pieces = talk.cuts.take(update)
             self.counts.updates += 1
             for piece in pieces:

@@ -70,7 +70,7 @@ class CatalogEntry:
         if self.states:
             facts["server"] = dict(self.states)
         if self.history:
-            facts["history"] = {entry["at"]: _told(entry) for entry in self.history}
+            facts["history"] = {entry["at"]: _description(entry) for entry in self.history}
         records = {version: _counted(record) for version, record in self.records.items() if record}
         first = records.pop(FIRST, {})
         if records:
@@ -129,6 +129,6 @@ def _counted(record: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _told(entry: Mapping[str, Any]) -> str:
+def _description(entry: Mapping[str, Any]) -> str:
     before, after = listed(entry["before"]), listed(entry["after"])
     return f"{entry['action']} {before} -> {after}"
