@@ -6,13 +6,21 @@ from __future__ import annotations
 from typing import Any
 
 # Folders and files of tests/ that share what is dear to make (a build, a server, prepared models):
-# one process runs those of a line. Each other file is a group of its own. Groups of many minutes
+# one process runs those of a line. Each other file is a group of its own. Groups that take longest
 # begin, so that no process waits for another at the end.
 GROUPS: tuple[tuple[str, ...], ...] = (
     ("sanitize",),
     ("deploy/test_containers.py",),
     ("packaging/test_oldest_engine.py",),
     ("packaging/test_empty_machine.py", "packaging/test_install.py"),
+    ("core/test_gpu_loop.py",),
+    ("serve/test_chosen_models.py",),
+    ("server/client/test_bulk.py",),
+    ("serve/test_doctor.py",),
+    ("server/client/test_client_cli.py",),
+    ("server/test_rollout.py",),
+    ("server/test_emulated_gpu.py",),
+    ("server/test_prepared_repository.py",),
 )
 
 
