@@ -20,6 +20,7 @@ void BindSegmenter(pybind11::module_& module);
 void BindGpu(pybind11::module_& module);
 void BindLoop(pybind11::module_& module);
 void BindLoopWork(pybind11::module_& module);
+void BindTeam(pybind11::module_& module);
 void BindText(pybind11::module_& module);
 void BindTranslation(pybind11::module_& module);
 

@@ -62,6 +62,7 @@ PYBIND11_MODULE(_core, module) {
   ct2triton::BindQuality(module);
   ct2triton::BindRows(module);
   ct2triton::BindSegmenter(module);
+  ct2triton::BindTeam(module);
   ct2triton::BindText(module);
   ct2triton::BindTranslation(module);
 }

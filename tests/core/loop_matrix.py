@@ -229,6 +229,26 @@ def composition(model: MatrixModel, rows: int, seed: int) -> int:
     return sum(_all_ids(a) != _all_ids(b) for a, b in zip(together, alone, strict=True))
 
 
+def helped(
+    model: MatrixModel, rows: int, seed: int
+) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
+    """Decodes rows on one thread, and again with two helping threads.
+
+    On a busy machine helpers may come too late to help, so it is repeated until they have.
+
+    Returns:
+        The answers of one thread, with their scores, and those of each run with helpers.
+    """
+    rng = random.Random(f"{model.name} {seed}")
+    cases = [model.draw(rng) for _ in range(rows)]
+    alone = decode(model, cases, random.Random(seed))
+    together = []
+    with _core.Helpers(2) as helpers:
+        while helpers.parts < 100:
+            together.append(decode(model, cases, random.Random(seed)))
+    return alone, together
+
+
 def drafted(model: MatrixModel, rows: int, seed: int) -> Drafted:
     """Decodes rows without drafts, and again with drafts, in other company."""
     rng = random.Random(f"{model.name} {seed}")

@@ -86,7 +86,7 @@ def test_an_activation_and_a_residual_follow(kernel: str, activation: str) -> No
     assert np.allclose(answer, expected, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("outputs", [1, 31, 640, 5003])
+@pytest.mark.parametrize("outputs", [1, 31, 640, 5003, 9001])
 def test_the_choice_is_the_first_largest(kernel: str, outputs: int) -> None:
     packed = Layer(outputs, 64).packed(kernel)
     rows = random_rows(30, 64)

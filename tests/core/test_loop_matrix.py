@@ -19,6 +19,7 @@ from support.tiny import tiny_engine_model
 from tiny_families import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
+DEMO = ROOT / "python" / "ct2_triton" / "demo_model" / "model"
 KINDS = [
     *sorted(FAMILIES), "t5-wide-heads", "t5-narrow-heads", "nllb-ends-by-itself",
     "no-stored-positions", "vocabulary-map",
@@ -104,6 +105,19 @@ def test_answers_with_drafts_are_those_without(
     assert found.different == 0
     assert found.kept > fewer(rows)
     assert found.score_error < 1e-4
+
+
+@pytest.mark.parametrize("compute_type", ["float32", "int8"])
+@pytest.mark.parametrize("kind", [*KINDS, "demo"])
+def test_helping_threads_change_no_bit(
+    models: dict[str, Path], kind: str, compute_type: str
+) -> None:
+    """The demo model has more than one group of heads."""
+    model = loop_matrix.MatrixModel(kind, {**models, "demo": DEMO}[kind], compute_type, beams=0.3)
+
+    alone, helped = loop_matrix.helped(model, 40, seed=18)
+
+    assert all(answers == alone for answers in helped)
 
 
 @pytest.mark.parametrize("packed", ["0", "1"])

@@ -16,7 +16,9 @@ import pytest
 from core.engine_truth import END, EngineTruth, ragged_rows
 from core.senders import LONG, Sender, gate, rows_of, worker_held
 from ct2_triton import _core
+from support.tiny import tiny_engine_model
 from support.waiting import wait_until
+from tiny_families import TinyOptions
 
 LIMIT = {"beam_size": 1, "max_decoding_length": 40}
 LOOP = {"compute_type": "float32", "decoding": "loop"}
@@ -312,9 +314,26 @@ def test_a_call_that_needs_all_cores_gets_them_beside_a_busy_model(
 def test_a_loop_whose_step_takes_one_thread_leaves_the_other_cores(
     tmp_path: Path, engine_model: Path
 ) -> None:
-    """Packed products take one, whatever intra_threads allows."""
+    """Threads that help it, up to intra_threads, leave when there is other work."""
     config = {**LOOP, "intra_threads": str(_core.usable_cores())}
     other = _other_model(tmp_path, engine_model, config)
-    with worker_held(_core.Translator(str(engine_model), config)):
+    with worker_held(_core.Translator(str(_wide_model()), config)):
         answer = Sender(other, rows_of(1), LIMIT).ended()
     assert answer.answers is not None
+
+
+def _wide_model() -> Path:
+    """One whose layers are worth sharing."""
+    return tiny_engine_model("nllb", TinyOptions(d_model=512))
+
+
+@pytest.mark.skipif(_core.usable_cores() < 2, reason="one core has no idle ones")
+def test_idle_threads_help_with_a_step_and_change_no_answer() -> None:
+    alone = _core.Translator(str(_wide_model()), {**LOOP, "intra_threads": "1"})
+    helped = _core.Translator(str(_wide_model()), LOOP)
+    row = [[300, 50, 60, 70, END]]
+    options = {"beam_size": 1, "max_decoding_length": 20, "return_scores": True}
+    expected = alone.translate(row, None, options)
+    while not any(loop["helped_parts"] for loop in helped.loops):
+        assert helped.translate(row, None, options) == expected
+    assert [loop["helped_parts"] for loop in alone.loops] == [0] * len(alone.loops)

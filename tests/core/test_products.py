@@ -235,6 +235,36 @@ def test_forbidden_outputs_are_not_chosen(kernel: str) -> None:
     assert layer.packed(kernel).choose(rows[:1])[0][0][0] == order[0, 0]
 
 
+@pytest.mark.parametrize("count", [1, 3, 30])
+def test_helping_threads_change_no_bit(kernel: str, count: int) -> None:
+    """Of 9,001 outputs, which are chosen from in several parts; two of them are equal."""
+    layer = Layer(9001, 70)
+    layer.weight[8000], layer.scale[:], layer.bias = layer.weight[5], 900, None
+    packed = layer.packed(kernel)
+    rows = random_rows(count, 70)
+    rows[0] = layer.weight[5]  # so that it chooses one of the two
+    forbidden = [[1, 2047, 2048, 6000]] * count
+
+    def answers() -> Any:
+        logits = packed.apply(rows, "gelu", np.ones((count, 9001), np.float32)).tobytes()
+        chosen, written = packed.choose(rows, True, [True] * count, forbidden)
+        best = packed.best(rows, 9, forbidden)
+        return logits, chosen, [row.tobytes() for row in written], best
+
+    alone = answers()
+    with _core.Helpers(2) as helpers:
+        while helpers.parts < 100:
+            assert answers() == alone
+    logits = layer.expected(rows)
+    logits[:, forbidden[0]] = -np.inf
+    order = np.argsort(-logits, axis=1, kind="stable")
+    assert [choice[0] for choice in alone[1]] == order[:, 0].tolist()
+    assert order[0, :2].tolist() == [5, 8000]
+    assert [[output for output, _ in row] for row in alone[3]] == order[:, :9].tolist()
+    totals = np.log(np.exp(logits - logits.max(axis=1)[:, None]).sum(axis=1)) + logits.max(axis=1)
+    assert np.allclose([choice[2] for choice in alone[1]], totals, rtol=1e-6, atol=2e-6)
+
+
 def test_selected_outputs(kernel: str) -> None:
     layer = Layer(500, 70)
     ids = [499, 0, 3, 64, 65, 17, 3, *range(100, 160)]

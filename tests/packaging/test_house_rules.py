@@ -106,7 +106,7 @@ LAYERS: dict[str, set[str]] = {
         *("engine/loaded_model.h", "engine/device.h", "engine/search/finish.h"),
         *("engine/calls/call_engine.h", "engine/calls/call_model.h"),
         *("engine/loop/loop_engine.h", "engine/loop/step_time.h", "engine/thread_scope.h"),
-        "engine/usable_cores.h",
+        *("engine/team.h", "engine/usable_cores.h"),
     },
     "triton": {"config/", "metrics/", "rows/", "engine/device.h", "triton_c_api.h"},
     "text": {"config/nearest_name.h", "config/parse_value.h"},
@@ -177,7 +177,7 @@ def test_kernels_include_nothing_with_code_for_other_files() -> None:
 def test_products_know_nothing_of_ctranslate2() -> None:
     files = [path for path in CPP if "products" in path.parts and "engine" in path.parts]
     assert len(files) > 10
-    ours = r"compute/cpu/(products/|processor)"
+    ours = r"(compute/cpu/(products/|processor)|team\.h)"
     assert _matches(files, rf'#include "(ctranslate2|engine/(?!{ours}))') == []
 
 

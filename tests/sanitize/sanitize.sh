@@ -67,7 +67,9 @@ from support.endless import endless_model
 from support.tiny import TinyOptions, tiny_engine_model
 print(tiny_engine_model("nllb", MODEL))
 print(tiny_engine_model("nllb"))
-print(endless_model())'
+print(endless_model())
+print(tiny_engine_model("nllb", TinyOptions(d_model=512)))  # so wide that threads help with steps
+'
 }
 
 # A prepared model with a tokenizer, in the folder that is named.

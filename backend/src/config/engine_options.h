@@ -18,7 +18,7 @@ struct EngineOptions {
   std::int64_t calls_idle_s = 60;             // seconds that CTranslate2's model stays loaded
   std::int64_t max_cache_bytes = 0;           // of keys and values in loops; 0 = automatic
   std::int64_t inter_threads = 0;             // workers; 0 = cores / intra_threads, 1 on a GPU
-  std::int64_t intra_threads = 0;             // threads of one worker; 0 = 1 on the CPU
+  std::int64_t intra_threads = 0;             // threads of a call or step; 0 = automatic
   std::int64_t max_batch_rows = 0;            // rows of one CTranslate2 call; 0 = automatic
   std::int64_t max_batch_tokens = 0;          // padded tokens of one call; 0 = automatic
   std::int64_t max_search_tokens = 0;         // rows x hypotheses searched x length limit of one

@@ -252,8 +252,10 @@ std::vector<Parameter> EngineParameters() {
        "threads as it has cores; 0 is cores / intra_threads on the CPU and 1 on a GPU.",
        "2"},
       {"intra_threads", &E::intra_threads, kModel, kThreads,
-       "CPU threads that one CTranslate2 call computes with, where a step of a decode loop always "
-       "runs on one; 0 is 1.",
+       "CPU threads that compute one step of a decode loop or one CTranslate2 call, at most; a "
+       "call "
+       "always takes as many, a step has one of its own and others while they are idle; 0 is 1 for "
+       "calls and all cores for steps.",
        "4"},
       {"max_batch_rows", &E::max_batch_rows, kModel, FromTo(0, 65536),
        "Most rows of one CTranslate2 call, or of one step of a decode loop, where each beam "

@@ -30,7 +30,7 @@ size_t Room(const LoopState& state, const LoopSettings& settings) {
 
 bool LoopSettings::operator==(const LoopSettings& other) const {
   return max_sequences == other.max_sequences && encode_tokens == other.encode_tokens &&
-         max_cache_bytes == other.max_cache_bytes;
+         max_cache_bytes == other.max_cache_bytes && threads == other.threads;
 }
 
 size_t SequencesToAdmit(const LoopState& state, const LoopSettings& settings) {

@@ -22,6 +22,7 @@ struct LoopSettings {
   size_t max_sequences = 64;                 // of a step
   size_t encode_tokens = 150;                // of sources and prefixes between two steps
   size_t max_cache_bytes = size_t{1} << 32;  // of keys and values of running rows
+  size_t threads = 1;                        // that may compute one step, at most
 
   bool operator==(const LoopSettings& other) const;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -29,6 +30,8 @@ class Workload {
   virtual bool Active() const noexcept = 0;  // whether rows wait or run
   // Cores that a task computes with.
   virtual size_t cores_per_task() const noexcept = 0;
+  // Idle threads that may help with a task (engine/team.h), at most.
+  virtual size_t most_helpers() const noexcept { return 0; }
 };
 
 // Chooses the workload that gets free cores: of the models with work, the one that has used the
@@ -72,6 +75,7 @@ class CoreShares {
   void Release(const Task& task, uint64_t run_ns) noexcept;
 
   uint64_t BusyTime_ns(const Workload* work) const;  // spent on its tasks; 0 if it is unknown
+  size_t free_cores() const noexcept { return cores_ - std::min(cores_, cores_in_use_); }
 
  private:
   struct Model {

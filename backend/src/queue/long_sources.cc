@@ -19,8 +19,11 @@ size_t SequencesOf(const std::vector<Job>& jobs) {
 
 LongSources::LongSources(std::shared_ptr<const LoopModel> model,
                          std::shared_ptr<Scheduler> scheduler, std::function<void()> ready,
-                         const void* owner)
-    : model_(std::move(model)), scheduler_(std::move(scheduler)), ready_(std::move(ready)) {
+                         const void* owner, size_t most_helpers)
+    : model_(std::move(model)),
+      scheduler_(std::move(scheduler)),
+      ready_(std::move(ready)),
+      most_helpers_(most_helpers) {
   scheduler_->Add(this, owner);
 }
 

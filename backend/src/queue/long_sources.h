@@ -20,9 +20,10 @@ namespace ct2triton {
 // Loops then take the rows with their encodings. Equal sources are encoded once. Thread-safe.
 class LongSources : public Workload {
  public:
-  // `ready`: called without a lock when rows can be taken. `owner`: see LoopWork.
+  // `ready`: called without a lock when rows can be taken. `owner`: see LoopWork. `most_helpers`:
+  // of the encoding of a source.
   LongSources(std::shared_ptr<const LoopModel> model, std::shared_ptr<Scheduler> scheduler,
-              std::function<void()> ready, const void* owner);
+              std::function<void()> ready, const void* owner, size_t most_helpers);
   ~LongSources() override;  // all rows must have been taken
 
   bool Add(Job* job) noexcept;  // false if memory is exhausted: the caller keeps the job
@@ -46,6 +47,7 @@ class LongSources : public Workload {
   void Release(int task) noexcept override;
   bool Active() const noexcept override { return waiting_ + running_ > 0; }
   size_t cores_per_task() const noexcept override { return 1; }
+  size_t most_helpers() const noexcept override { return most_helpers_; }
 
  private:
   enum class State { kWaiting, kRunning, kEncoded };
@@ -61,6 +63,7 @@ class LongSources : public Workload {
   const std::shared_ptr<const LoopModel> model_;
   const std::shared_ptr<Scheduler> scheduler_;
   const std::function<void()> ready_;
+  const size_t most_helpers_;
   mutable std::mutex mutex_;
   Sources sources_;  // in order of arrival
   LoopCounters counters_;

@@ -22,6 +22,13 @@ const Error calls_refused(ErrorCode::kInternal,
                           "a decode loop failed, and the model's parameter calls is \"refuse\"; "
                           "send the request again");
 
+// Weights that pay for one more thread of a step.
+constexpr size_t kBytesPerThread = size_t{1} << 20;
+
+size_t MostHelpers(const LoopModel& model, const LoopSettings& settings) {
+  return std::min(settings.threads - 1, model.packed_bytes() / kBytesPerThread);
+}
+
 size_t PromisedBytes(const Job& job) { return job.row.cache_bytes + job.row.source_cache_bytes; }
 
 }  // namespace
@@ -31,6 +38,7 @@ LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& s
                    const void* owner)
     : model_(std::move(model)),
       settings_(settings),
+      most_helpers_(MostHelpers(*model_, settings)),
       loop_count_(model_->step_times(), loops, settings.max_sequences),
       scheduler_(std::move(scheduler)),
       calls_(calls),
@@ -52,7 +60,7 @@ LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& s
     scheduler_->Wake(this);
   };
   try {
-    long_sources_ = std::make_unique<LongSources>(model_, scheduler_, ready, owner);
+    long_sources_ = std::make_unique<LongSources>(model_, scheduler_, ready, owner, most_helpers_);
   } catch (...) {
     scheduler_->Drain(this);
     throw;

@@ -22,7 +22,8 @@ namespace ct2triton {
 
 // Rows of one model that decode loops run, as work for the machine's threads. A thread runs a loop
 // for one step at a time. The rows share one loop, because every loop pays the fixed cost of a
-// step, and use several loops only while threads are idle and more loops make steps shorter.
+// step, and use several loops only while threads are idle and more loops make steps shorter. Threads
+// that are idle then help with steps.
 class LoopWork : public Workload {
  public:
   // `loops`: at most. `calls`: runs rows that a loop failed at; null: they fail. `owner`: key of
@@ -42,7 +43,8 @@ class LoopWork : public Workload {
   void Run(int task) noexcept override;
   void Release(int task) noexcept override;
   bool Active() const noexcept override;
-  size_t cores_per_task() const noexcept override { return 1; }  // our kernels are single-threaded
+  size_t cores_per_task() const noexcept override { return 1; }
+  size_t most_helpers() const noexcept override { return most_helpers_; }
 
  private:
   struct Lane {
@@ -79,6 +81,7 @@ class LoopWork : public Workload {
 
   const std::shared_ptr<const LoopModel> model_;
   const LoopSettings settings_;
+  const size_t most_helpers_;  // of a step
   const LoopCount loop_count_;
   const std::shared_ptr<Scheduler> scheduler_;
   CallWork* const calls_;

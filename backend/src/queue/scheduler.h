@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/team.h"
 #include "queue/core_shares.h"
 
 namespace ct2triton {
 
 // The decoding threads of the machine: as many as cores, shared by all workloads. A model on a GPU
 // has one thread, because CTranslate2 binds objects on a GPU to the thread that made them. A free
-// thread takes the task that CoreShares chooses.
+// thread takes the task that CoreShares chooses. While there is none, it helps a thread whose task
+// welcomes helpers; it leaves between two parts of a computation as soon as there is a task.
 class Scheduler {
  public:
   // The one for the cores of this process; it ends with its last workload.
@@ -41,7 +45,11 @@ class Scheduler {
   uint64_t BusyTime_ns(const Workload* work) const;  // spent on its tasks
 
  private:
-  void Work();
+  void Work(Team* team);
+  void CallThread() noexcept;
+  void CallHelpers(const Team& team) noexcept;
+  bool Help(std::unique_lock<std::mutex>* lock) noexcept;
+  size_t free_cores() const noexcept;
   void StopThreads() noexcept;
 
   const Device device_;
@@ -50,7 +58,10 @@ class Scheduler {
   std::condition_variable drained_;
   CoreShares shares_;
   size_t idle_threads_ = 0;
+  size_t helping_threads_ = 0;
+  std::atomic<bool> recall_{false};  // a task waits for a helping thread
   bool stopping_ = false;
+  std::list<Team> teams_;  // of each thread
   std::vector<std::thread> threads_;
 };
 

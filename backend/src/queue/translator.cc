@@ -44,6 +44,7 @@ LoopSettings LoopsOf(const Device& device, const EngineOptions& engine) {
   settings.encode_tokens =
       OrAutomatic(engine.max_batch_tokens, cpu ? settings.encode_tokens : 4096);
   settings.max_cache_bytes = OrAutomatic(engine.max_cache_bytes, settings.max_cache_bytes);
+  settings.threads = cpu ? OrAutomatic(engine.intra_threads, UsableCores()) : 1;
   return settings;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/team.h"
 #include "error.h"
 #include "steady_clock.h"
 
@@ -38,6 +39,7 @@ DecodeLoop::~DecodeLoop() = default;
 
 std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& rows) {
   const uint64_t start_ns = SteadyNow_ns();
+  const size_t parts = Team::PartsByHelpers();
   std::vector<std::unique_ptr<RunningRow>> admitted;
   std::vector<const CheckedRow*> to_encode;
   std::vector<LoopRow> names;
@@ -58,11 +60,13 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
   }
   counts.AddTo(&counters_);
   counters_.encode_ns += SteadyNow_ns() - start_ns;
+  counters_.helped_parts += Team::PartsByHelpers() - parts;
   return names;
 }
 
 void DecodeLoop::Step(LoopListener* listener) {
   const uint64_t start_ns = SteadyNow_ns();
+  const size_t parts = Team::PartsByHelpers();
   std::vector<Choosing> choosing;
   std::vector<StepSequence> feed = NextFeed(&choosing);
   if (!feed.empty()) {
@@ -84,6 +88,7 @@ void DecodeLoop::Step(LoopListener* listener) {
   }
   Accept(listener);
   counters_.step_ns += SteadyNow_ns() - start_ns;
+  counters_.helped_parts += Team::PartsByHelpers() - parts;
 }
 
 std::vector<bool> DecodeLoop::WhoTakesPart() {

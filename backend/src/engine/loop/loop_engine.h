@@ -50,6 +50,7 @@ struct LoopCounters {
   uint64_t step_rows = 0;    // sum over the steps of the rows that took part; each beam counts
   uint64_t step_tokens = 0;  // tokens fed, forced ones included
   uint64_t step_ns = 0;
+  uint64_t helped_parts = 0;       // of steps and encodings, computed by threads that helped
   uint64_t draft_tokens = 0;       // of step_tokens, those of drafts
   uint64_t draft_tokens_kept = 0;  // draft tokens that became output
   uint64_t written_rows = 0;      // beams that chose from written logits, not from the best outputs
@@ -68,6 +69,7 @@ inline constexpr std::pair<const char*, uint64_t LoopCounters::*> kLoopCounters[
     {"step_rows", &LoopCounters::step_rows},
     {"step_tokens", &LoopCounters::step_tokens},
     {"step_ns", &LoopCounters::step_ns},
+    {"helped_parts", &LoopCounters::helped_parts},
     {"draft_tokens", &LoopCounters::draft_tokens},
     {"draft_tokens_kept", &LoopCounters::draft_tokens_kept},
     {"written_rows", &LoopCounters::written_rows},

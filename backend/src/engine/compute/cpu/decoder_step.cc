@@ -4,16 +4,37 @@
 #include <algorithm>
 
 #include "engine/compute/cpu/host_encoder.h"
+#include "engine/team.h"
 
 namespace ct2triton {
+namespace {
+
+// Heads that threads may share: kernels compute four at once, so other groups would change bits.
+constexpr size_t kHeadGroup = 4;
+// Keys and values that are worth the cost of sharing: some microseconds of reading.
+constexpr size_t kLeastFloats = size_t{8} << 10;
+
+// Of `count` heads from `first` on, or up to the last one.
+AttentionCall HeadsOf(AttentionCall call, size_t first, size_t count) {
+  const size_t floats = first * call.head_dim;
+  call.query += floats;
+  call.keys += floats;
+  call.values += floats;
+  call.out += floats;
+  call.heads = std::min(count, call.heads - first);
+  if (call.bias.table != nullptr) call.bias.table += first * (2 * call.bias.last + 1);
+  return call;
+}
+
+}  // namespace
 
 const float* DecoderStep::Run(const std::vector<StepSequence>& rows) {
   rows_ = &rows;
-  size_t most_keys = 0;
+  most_keys_ = 0;
   for (const StepSequence& row : rows) {
-    most_keys = std::max({most_keys, row.position + row.count, row.encoding->tokens()});
+    most_keys_ = std::max({most_keys_, row.position + row.count, row.encoding->tokens()});
   }
-  scores_.Room(most_keys * shape().heads);
+  scores_.Room(Team::MostMembers() * most_keys_ * shape().heads);
   return Output(RunLayers(TokensOf(rows)));
 }
 
@@ -29,50 +50,41 @@ std::vector<LayerStack::Token> DecoderStep::TokensOf(const std::vector<StepSeque
   return tokens;
 }
 
-// Each token attends to the tokens of its row up to itself: when a step has several forced tokens,
-// later ones are not in the cache yet when an earlier one attends.
+// All keys and values are stored first. A token attends only to those of its row up to itself, also
+// when a step has several tokens of a row.
 void DecoderStep::AttendToSelf(size_t layer, const float* projected, float* out) {
   const size_t width = shape().heads_width;
-  AttentionCall call{};
-  call.stride = width;
-  call.heads = shape().heads;
-  call.head_dim = shape().head_dim();
-  call.scale = stack().layers()[layer].self.scale;
+  AttentionCall call = CallOf(stack().layers()[layer].self.scale);
   call.bias = stack().bias();
-  call.scores = scores_.data();
   call.out = out;
+  calls_.clear();
   for (const StepSequence& row : *rows_) {
     const auto& cache = static_cast<const HostRowCache&>(*row.cache);  // HostCompute's own
-    float* keys = cache.keys(layer);
-    float* values = cache.values(layer);
+    call.slots = row.slots;
+    call.keys = cache.keys(layer);
+    call.values = cache.values(layer);
     for (size_t i = 0; i < row.count; ++i) {
       const size_t position = row.position + i;
       const size_t slot = row.Slot(i);
-      std::copy_n(projected + width, width, keys + slot * width);
-      std::copy_n(projected + 2 * width, width, values + slot * width);
-      call.slots = row.slots;
+      std::copy_n(projected + width, width, cache.keys(layer) + slot * width);
+      std::copy_n(projected + 2 * width, width, cache.values(layer) + slot * width);
       call.query = projected;
-      call.keys = keys;
-      call.values = values;
       call.tokens = position + 1;
       call.position = position + (position < row.prompt ? row.prompt - 1 : 0);
-      stack().kernels().attend(call);
+      calls_.push_back(call);
       projected += 3 * width;
       call.out += width;
     }
   }
+  Attend();
 }
 
 void DecoderStep::AttendToSource(size_t layer, const float* queries, float* out) {
   const size_t width = shape().heads_width;
-  AttentionCall call{};
-  call.stride = width;
-  call.heads = shape().heads;
-  call.head_dim = shape().head_dim();
-  call.scale = stack().layers()[layer].source->scale;
-  call.scores = scores_.data();
+  AttentionCall call = CallOf(stack().layers()[layer].source->scale);
   call.query = queries;
   call.out = out;
+  calls_.clear();
   for (const StepSequence& row : *rows_) {
     const auto& encoding = static_cast<const HostEncoding&>(*row.encoding);  // HostCompute's own
     call.keys = encoding.keys(layer);
@@ -80,12 +92,52 @@ void DecoderStep::AttendToSource(size_t layer, const float* queries, float* out)
     call.tokens = encoding.tokens();
     const bool noted = row.alignment != nullptr && row.alignment->heads().layer == layer;
     for (size_t i = 0; i < row.count; ++i) {
-      stack().kernels().attend(call);
-      if (noted) row.alignment->Note(row.Slot(i), call.scores, call.tokens);
+      if (noted) {
+        AttendAndNote(call, row.Slot(i), row.alignment);
+      } else {
+        calls_.push_back(call);
+      }
       call.query += width;
       call.out += width;
     }
   }
+  Attend();
+}
+
+AttentionCall DecoderStep::CallOf(float scale) const {
+  AttentionCall call{};
+  call.stride = shape().heads_width;
+  call.heads = shape().heads;
+  call.head_dim = shape().head_dim();
+  call.scale = scale;
+  return call;
+}
+
+// Scores of all heads are needed at once.
+void DecoderStep::AttendAndNote(AttentionCall call, size_t slot, RowAlignment* alignment) {
+  call.scores = scores_.data();
+  stack().kernels().attend(call);
+  alignment->Note(slot, call.scores, call.tokens);
+}
+
+// Shared by groups of heads, because a lone row has no other parts.
+void DecoderStep::Attend() {
+  const size_t groups = (shape().heads + kHeadGroup - 1) / kHeadGroup;
+  size_t floats = 1;  // of keys and values that are read
+  for (const AttentionCall& call : calls_) floats += 2 * call.tokens * call.stride;
+  const size_t units = calls_.size() * groups;
+  const size_t least = std::max<size_t>(1, kLeastFloats * units / floats);
+  Team::Split(units, least, [&](size_t begin, size_t end, size_t member) {
+    float* const scores = scores_.data() + member * most_keys_ * shape().heads;
+    while (begin < end) {
+      const size_t group = begin % groups;
+      const size_t count = std::min(groups - group, end - begin);
+      AttentionCall call = HeadsOf(calls_[begin / groups], group * kHeadGroup, count * kHeadGroup);
+      call.scores = scores;
+      stack().kernels().attend(call);
+      begin += count;
+    }
+  });
 }
 
 // Only a row's last tokens have outputs: one, and those of a draft.

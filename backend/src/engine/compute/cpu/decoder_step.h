@@ -43,11 +43,16 @@ class DecoderStep final : private LayerPass {
   std::vector<LayerStack::Token> TokensOf(const std::vector<StepSequence>& rows) const;
   void AttendToSelf(size_t layer, const float* projected, float* out) override;
   void AttendToSource(size_t layer, const float* queries, float* out) override;
+  AttentionCall CallOf(float scale) const;
+  void AttendAndNote(AttentionCall call, size_t slot, RowAlignment* alignment);
+  void Attend();
   const float* Output(const float* hidden);
 
   const DecoderShape& decoder_;
   const std::vector<StepSequence>* rows_ = nullptr;  // of this step
-  FloatBuffer scores_;
+  size_t most_keys_ = 0;                             // of a token, in this step
+  std::vector<AttentionCall> calls_;                 // of a layer, by token; without scores
+  FloatBuffer scores_;                               // [members of the team, heads, most_keys_]
 };
 
 }  // namespace ct2triton

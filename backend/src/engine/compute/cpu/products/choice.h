@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/compute/cpu/products/kernel.h"
@@ -27,10 +29,44 @@ struct Choice {
   int32_t found = 0;    // number of best outputs; may be fewer than wanted
 };
 
-// Initial state for a kernel's `choose`. Keeps pointers into `rules`.
-ChoiceState StartChoice(const ChoiceRules& rules);
+// Chooses for some rows among outputs that are computed in parts, by one thread or several. Totals
+// are summed by part and then in order of the parts, so results depend on the parts only.
+class SplitChoice {
+ public:
+  // `members`: threads that may take parts at the same time; `panel_outputs`: see Kernel. `rules`
+  // must outlive it, one per row.
+  SplitChoice(const std::vector<ChoiceRules>& rules, size_t parts, size_t members,
+              int panel_outputs);
 
-// The choice of a row from its `panel_outputs` lanes.
-Choice FinishChoice(const ChoiceState& state, int panel_outputs);
+  // The states [rows] for a kernel's `choose` on the part of outputs that begins here. A member
+  // takes its parts in ascending order.
+  ChoiceState* Begin(size_t member, int64_t first_output) noexcept;
+  void End(size_t member, size_t part) noexcept;
+
+  // Call once all parts have ended. choices: [rows].
+  void Finish(Choice* choices);
+
+ private:
+  // The choice of one row among the outputs of one part.
+  struct PartChoice {
+    int64_t output;
+    float logit;
+    double total;  // of exp(logit of an output - logit)
+  };
+
+  void Start(size_t member) noexcept;
+  Choice Join(size_t row) const noexcept;
+  int32_t JoinTop(size_t row);
+
+  const std::vector<ChoiceRules>& rules_;
+  const size_t parts_;
+  const int panel_outputs_;
+  std::vector<char> started_;  // by member
+  size_t wanted_ = 0;          // best outputs of all rows
+  // Memory that only a member which takes part touches.
+  const std::unique_ptr<ChoiceState[]> states_;  // [members, rows]
+  std::unique_ptr<RankedOutput[]> top_;          // [members - 1, wanted_]: of helpers
+  std::vector<PartChoice> chosen_;               // [parts, rows]
+};
 
 }  // namespace ct2triton::products

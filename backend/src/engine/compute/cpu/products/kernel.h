@@ -33,6 +33,8 @@ struct PanelView {
   const float* bias;         // [padded outputs]; -0 if a layer has none: x + -0 is exactly x
   int64_t outputs;           // without padding
   int64_t groups;            // of inputs
+  int64_t begin;             // the outputs to compute: from the first of a panel
+  int64_t end;               // to the first of another one, or `outputs`
 };
 
 // Rows quantized by Kernel::quantize.
@@ -57,8 +59,8 @@ struct RankedOutput {
   int32_t output;
 };
 
-// The running choice of one row, by lane: a lane is an output's index in its panel. Made by
-// StartChoice and read by FinishChoice, see choice.h.
+// The running choice of one row among a part of the outputs, by lane: a lane is an output's index
+// in its panel. Only the best outputs (`top`) are kept from part to part. See SplitChoice.
 struct ChoiceState {
   static constexpr int kLanes = 32;  // at least the number of outputs of a panel
   float best[kLanes];                // largest logit so far

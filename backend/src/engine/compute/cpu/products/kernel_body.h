@@ -190,7 +190,7 @@ void Kernels<Tile>::EachTile(const PanelView& panels, const RowView& rows, const
   alignas(64) Sum sums[Tile::kRows][kOutputs];
   const int64_t stride = rows.stride / static_cast<int64_t>(sizeof(Code));
   const int64_t tiles = (rows.count + Tile::kRows - 1) / Tile::kRows;
-  for (int64_t column = 0; column < panels.outputs; column += kOutputs) {
+  for (int64_t column = panels.begin; column < panels.end; column += kOutputs) {
     const int64_t left = panels.outputs - column;
     const int64_t columns = left < kOutputs ? left : kOutputs;
     int64_t first = 0;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/compute/cpu/products/round_up.h"
+#include "engine/team.h"
 #include "error.h"
 
 namespace ct2triton::products {
@@ -15,6 +16,13 @@ namespace {
 
 // 255 * 128 * inputs, the largest sum, must fit an int32, and so must its start.
 constexpr int64_t kMaxInputs = 65536;
+
+// Weights that are worth the cost of sharing: some microseconds of reading.
+constexpr size_t kLeastBytes = size_t{32} << 10;
+
+// Parts of a choice: of this many outputs, or more so that there are not too many.
+constexpr int64_t kPartOutputs = 2048;
+constexpr int64_t kMostParts = 64;
 
 // Interleaves the groups of all rows; the rest of the last group is zeros.
 template <size_t kBytes>
@@ -111,22 +119,34 @@ void PackedLinear::FillGroups(const PanelRows& rows, int64_t first) {
 void PackedLinear::Apply(const QuantizedRows& in, float* out, Activation activation,
                          const float* residual) const {
   CheckRows(in);
-  kernel_->write(view(), in.view(), {out, residual, activation});
+  const auto count = static_cast<size_t>(panels());
+  const size_t least = std::max<size_t>(1, kLeastBytes * count / weights_.bytes());
+  Team::Split(count, least, [&](size_t begin, size_t end, size_t /*member*/) {
+    kernel_->write(View(static_cast<int64_t>(begin), static_cast<int64_t>(end)), in.view(),
+                   {out, residual, activation});
+  });
 }
 
 void PackedLinear::Choose(const QuantizedRows& in, const std::vector<ChoiceRules>& rules,
                           Choice* choices) const {
   CheckRows(in);
-  std::vector<ChoiceState> states;
-  states.reserve(rules.size());
   for (const auto& row : rules) {
     for (const int64_t output : row.forbidden) CheckOutput(output);
-    states.push_back(StartChoice(row));
   }
-  kernel_->choose(view(), in.view(), states.data());
-  for (size_t row = 0; row < states.size(); ++row) {
-    choices[row] = FinishChoice(states[row], kernel_->panel_outputs);
-  }
+  const int64_t width = kernel_->panel_outputs;
+  const int64_t least = RoundUp(kPartOutputs, width) / width;
+  const int64_t length = std::max(least, RoundUp(panels(), kMostParts) / kMostParts);  // in panels
+  const auto parts = static_cast<size_t>(RoundUp(panels(), length) / length);
+  SplitChoice split(rules, parts, Team::MostMembers(), kernel_->panel_outputs);
+  Team::Split(parts, 1, [&](size_t begin, size_t end, size_t member) {
+    for (size_t part = begin; part < end; ++part) {
+      const int64_t first = static_cast<int64_t>(part) * length;
+      const int64_t last = std::min(first + length, panels());
+      kernel_->choose(View(first, last), in.view(), split.Begin(member, first * width));
+      split.End(member, part);
+    }
+  });
+  split.Finish(choices);
 }
 
 PackedLinear PackedLinear::Select(const std::vector<int64_t>& outputs) const {
@@ -189,8 +209,11 @@ void PackedLinear::CheckOutput(int64_t output) const {
                                         " of a layer of " + std::to_string(outputs_));
 }
 
-PanelView PackedLinear::view() const {
-  return {weights_.data(), start_.data(), scale_.data(), bias_.data(), outputs_, groups_};
+PanelView PackedLinear::View(int64_t first_panel, int64_t end_panel) const {
+  const int64_t width = kernel_->panel_outputs;
+  return {
+      weights_.data(), start_.data(), scale_.data(),       bias_.data(),
+      outputs_,        groups_,       first_panel * width, std::min(end_panel * width, outputs_)};
 }
 
 }  // namespace ct2triton::products

@@ -53,7 +53,8 @@ class PackedLinear {
   void Apply(const QuantizedRows& in, float* out, Activation activation = Activation::kNone,
              const float* residual = nullptr) const;
 
-  // Each row's greedy choice, without writing the logits. rules, choices: one per row.
+  // Each row's greedy choice, without writing the logits. rules, choices: one per row. The outputs
+  // are always computed in the same parts, so totals do not depend on the threads that help.
   void Choose(const QuantizedRows& in, const std::vector<ChoiceRules>& rules,
               Choice* choices) const;
 
@@ -77,7 +78,8 @@ class PackedLinear {
   int64_t group_bytes() const { return int64_t{kernel_->group} * kernel_->weight_bytes; }
   void CheckRows(const QuantizedRows& in) const;
   void CheckOutput(int64_t output) const;
-  PanelView view() const;
+  int64_t panels() const { return static_cast<int64_t>(start_.size()) / kernel_->panel_outputs; }
+  PanelView View(int64_t first_panel, int64_t end_panel) const;
 
   const Kernel* kernel_;
   int64_t outputs_;

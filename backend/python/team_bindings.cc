@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads that help the calling thread, for tests of what they may not change.
+#include <pybind11/pybind11.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "bindings.h"
+#include "engine/team.h"
+
+namespace py = pybind11;
+
+namespace ct2triton {
+namespace {
+
+// Between Enter and Exit, threads help with all that the thread between them computes.
+class PyHelpers {
+ public:
+  explicit PyHelpers(size_t count) : team_(count + 1, /*eager=*/true), count_(count) {}
+  ~PyHelpers() { Exit(); }
+
+  void Enter() {
+    leave_ = false;
+    team_.Limit(count_);
+    while (threads_.size() < count_) threads_.emplace_back([this] { Help(); });
+    while (team_.helpers() < count_) std::this_thread::yield();
+    owner_ = std::make_unique<Team::Owner>(&team_);
+  }
+  void Exit() noexcept {
+    owner_.reset();
+    leave_ = true;
+    for (auto& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  size_t parts() const { return team_.parts_by_helpers(); }
+
+ private:
+  // Helpers of an eager team stay, as others would if work came often enough.
+  void Help() noexcept {
+    while (!leave_) {
+      if (const size_t member = team_.Join()) team_.Help(member, leave_);
+    }
+  }
+
+  Team team_;
+  const size_t count_;
+  std::atomic<bool> leave_{false};
+  std::vector<std::thread> threads_;
+  std::unique_ptr<Team::Owner> owner_;
+};
+
+}  // namespace
+
+void BindTeam(py::module_& module) {
+  py::class_<PyHelpers>(module, "Helpers",
+                        "Threads that help the calling thread to compute while it is in the "
+                        "context, whatever it computes.")
+      .def(py::init<size_t>(), py::arg("count"))
+      .def(
+          "__enter__",
+          [](PyHelpers* helpers) {
+            const py::gil_scoped_release release;
+            helpers->Enter();
+            return helpers;
+          },
+          py::return_value_policy::reference)
+      .def("__exit__",
+           [](PyHelpers* helpers, const py::args&) {
+             const py::gil_scoped_release release;
+             helpers->Exit();
+           })
+      .def_property_readonly("parts", &PyHelpers::parts, "Parts that the helpers have computed.");
+}
+
+}  // namespace ct2triton
