@@ -22,8 +22,8 @@ namespace ct2triton {
 
 // Rows of one model that decode loops run, as work for the machine's threads. A thread runs a loop
 // for one step at a time. The rows share one loop, because every loop pays the fixed cost of a
-// step, and use several loops only while threads are idle and more loops make steps shorter. Threads
-// that are idle then help with steps.
+// step, and use several loops only while threads are idle and more loops make steps shorter.
+// Threads that are idle then help with steps.
 class LoopWork : public Workload {
  public:
   // `loops`: at most. `calls`: runs rows that a loop failed at; null: they fail. `owner`: key of
