@@ -22,8 +22,8 @@ const Error calls_refused(ErrorCode::kInternal,
                           "a decode loop failed, and the model's parameter calls is \"refuse\"; "
                           "send the request again");
 
-// Weights that pay for one more thread of a step.
-constexpr size_t kBytesPerThread = size_t{1} << 20;
+// Weights that pay for one more thread of a step: with fewer, products have too few parts.
+constexpr size_t kBytesPerThread = size_t{8} << 20;
 
 size_t MostHelpers(const LoopModel& model, const LoopSettings& settings) {
   return std::min(settings.threads - 1, model.packed_bytes() / kBytesPerThread);
