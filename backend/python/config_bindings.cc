@@ -195,7 +195,7 @@ void BindConfig(py::module_& module) {
         for (const std::string piece : pieces) hash.Add(piece);
         return hash.HexDigest();
       },
-      py::arg("pieces"), "SHA-256 of the pieces one behind the other, in hexadecimal.");
+      py::arg("pieces"), "SHA-256 of the concatenated pieces, in hexadecimal.");
   module.def("parameters", &DescribeParameters,
              "The table of parameters: one dict per row, in the order of the documentation.");
   module.def("parse_model_config", &ParseModelConfigToDict, py::arg("json"),

@@ -382,7 +382,7 @@ void BindLoop(py::module_& module) {
            "`beside`: a loop of the same model whose caches and encodings it shares.")
       .def("admit", &PyLoop::Admit, py::arg("rows"), py::arg("drafts") = std::vector<Ids>(),
            "Take rows in, (source, prefix, parameters) each; their names, in order. `drafts`: what "
-           "is expected behind the prefixes of the first rows.")
+           "is expected after the prefixes of the first rows.")
       .def("step", &PyLoop::Step,
            "One step: [(name, id that its answer grew by)], and [(name, hypothesis)] of the rows "
            "that ended.")

@@ -289,9 +289,9 @@ std::vector<size_t> PyTakeRows(const std::vector<std::tuple<size_t, size_t, size
   return taken;
 }
 
-class Nobody : public RowListener {
+class IgnoringRowListener : public RowListener {
  public:
-  explicit Nobody(std::string tenant = "") : tenant_(std::move(tenant)) {}
+  explicit IgnoringRowListener(std::string tenant = "") : tenant_(std::move(tenant)) {}
   std::string_view tenant() const noexcept override { return tenant_; }
   RunObserver* observer() const noexcept override { return nullptr; }
   bool Cancelled() const noexcept override { return false; }
@@ -314,7 +314,7 @@ std::vector<std::string> PyTenantOrder(
     std::vector<CheckedRow> rows(count);
     std::vector<size_t> positions(count);
     for (CheckedRow& row : rows) row.source = Ids(tokens, ++id);
-    queue.Add(std::move(rows), positions, std::make_shared<Nobody>(tenant), share);
+    queue.Add(std::move(rows), positions, std::make_shared<IgnoringRowListener>(tenant), share);
     for (size_t i = 0; i < takes; ++i) {
       const AdmissionBounds bounds{/*sequences=*/1, LoopSettings().encode_tokens, {}, 0, 0};
       for (const Job& job : queue.TakeRows(bounds, [](const CheckedRow&) { return false; })) {
@@ -335,7 +335,8 @@ std::pair<std::vector<int64_t>, size_t> PyTakePastWide(const std::vector<int64_t
     std::vector<CheckedRow> rows(1);
     rows[0].source = {static_cast<int64_t>(i)};
     rows[0].copies = beams[i];
-    queue.Add(std::move(rows), {i}, std::make_shared<Nobody>(std::to_string(i % tenants)), share);
+    queue.Add(std::move(rows), {i},
+              std::make_shared<IgnoringRowListener>(std::to_string(i % tenants)), share);
   }
   AdmissionBounds bounds{/*sequences=*/0, LoopSettings().encode_tokens, {}, 0, narrow_rows};
   size_t looked_at = 0;

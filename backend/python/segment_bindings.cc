@@ -45,17 +45,17 @@ void BindSegmenter(py::module_& module) {
       py::arg("text"), py::arg("language") = "", py::arg("split") = "sentences");
   module.def(
       "cut_to_fit",
-      [](const py::bytes& text, size_t look, const py::function& fitting) {
+      [](const py::bytes& text, size_t lookahead, const py::function& fitting) {
         const std::string_view view(text);
         std::vector<Span> parts;
         for (Span rest{0, view.size()}; rest.begin < rest.end;) {
-          parts.push_back(TakePart(view, &rest, look, [&](std::string_view begin) {
+          parts.push_back(TakePart(view, &rest, lookahead, [&](std::string_view begin) {
             return fitting(py::bytes(begin.data(), begin.size())).cast<size_t>();
           }));
         }
         return Ranges(parts);
       },
-      py::arg("text"), py::arg("look"), py::arg("fitting"));
+      py::arg("text"), py::arg("lookahead"), py::arg("fitting"));
   module.def(
       "gap_in_target",
       [](const py::bytes& gap, const std::string& target) {

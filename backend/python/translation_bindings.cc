@@ -338,7 +338,7 @@ void BindTranslation(py::module_& module) {
            "`supersede_key`: a newer call with the same one ends this one. "
            "`one_by_one`: each row is a request to the queue. "
            "`gate`: where a worker that runs these rows is held. "
-           "`drafts`: what is expected behind the prefixes of the first rows.")
+           "`drafts`: what is expected after the prefixes of the first rows.")
       .def_property_readonly("calls", &CallRows,
                              "Rows of each CTranslate2 call so far, as its waiters count them.")
       .def_property_readonly("waiting", &PyTranslator::waiting, "Rows that wait for a worker.")

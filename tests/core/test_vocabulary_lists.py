@@ -208,7 +208,7 @@ GOOD = entry("de", [5, 6], prefix_id=A)
         ([entry("de", 5, prefix_id=A)], "the list of 'de' has tokens that are no array"),
         ([entry("de", [5])], "the list of 'de' needs either prefix_id or source_id"),
         ([entry("de", [5], prefix_id=A, source_id=A)], "needs either prefix_id or source_id"),
-        ([GOOD, entry("de", [5], prefix_id=B)], "the list of 'de' stands twice"),
+        ([GOOD, entry("de", [5], prefix_id=B)], "the list of 'de' appears twice"),
         ([GOOD, entry("fr", [5], prefix_id=A)], "'fr' has the prefix_id 1101 of another list"),
         ([entry("de", [5, 1406], prefix_id=A)], "'de' has 1406 in tokens, which is not in the ta"),
         ([entry("de", [5], prefix_id=9999)], "'de' has 9999 in prefix_id, which is not in the tar"),

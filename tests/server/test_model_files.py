@@ -150,4 +150,4 @@ def test_no_files_anywhere(model_folder: Path, connection: Connection) -> None:
         connection.raw.load_model("placed")
     message = raised.value.message()
     assert f"'{model_folder}/1/model', '{model_folder}/1'" in message
-    assert "no CTranslate2 model: there is no model.bin in" in message
+    assert "no CTranslate2 model was found: there is no model.bin in" in message

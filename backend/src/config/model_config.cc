@@ -117,7 +117,7 @@ std::vector<WarmUp> ReadWarmUps(const Json& config) {
     for (const auto& [name, input] : inputs.items()) {
       if (Member(input, "random_data", false).get<bool>()) {
         Refuse("model_warmup " + Quote(warm_up.name) + ": input " + Quote(name) +
-               " has random_data, but random ids lie outside the vocabulary; use zero_data or "
+               " has random_data, but random ids would be outside the vocabulary; use zero_data or "
                "input_data_file");
       }
       if (!Member(input, "zero_data", false).get<bool>()) warm_up.inputs.push_back(name);

@@ -116,7 +116,7 @@ std::vector<Parameter> SamplingParameters() {
       {"sampling_temperature", &D::sampling_temperature, kRequest, FromTo(0, 100),
        "Higher values make sampling more random; 0 does not sample.", "0.7"},
       {"sampling_seed", &D::sampling_seed, kRequest, FromTo(-1, kMaxSeed),
-       "With the same seed, a row gets the same samples, whatever runs beside it; -1 draws anew "
+       "With the same seed, a row gets the same samples, regardless of other rows; -1 draws anew "
        "each time; needs a decode loop.",
        "7"},
   };

@@ -53,7 +53,7 @@ void RequireDifferent(const std::vector<LanguageList>& lists) {
   std::set<std::string> languages;
   std::set<std::pair<bool, int64_t>> ids;
   for (const LanguageList& list : lists) {
-    if (!languages.insert(list.language).second) Refuse(list, "stands twice");
+    if (!languages.insert(list.language).second) Refuse(list, "appears twice");
     const bool in_prefix = list.prefix_id.has_value();
     const int64_t id = in_prefix ? *list.prefix_id : *list.source_id;
     if (ids.insert({in_prefix, id}).second) continue;

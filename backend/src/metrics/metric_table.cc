@@ -120,7 +120,7 @@ std::vector<MetricSpec> Work() {
       {M::kLoopDraftTokens, "ct2_loop_draft_tokens_total", kCounter, "tokens",
        "Tokens of drafts that were tried: a token that is tried again counts again."},
       {M::kLoopDraftTokensKept, "ct2_loop_draft_tokens_kept_total", kCounter, "tokens",
-       "Tokens of drafts in the answers, none of which took a step of its own."},
+       "Tokens of drafts in the answers, which took no steps of their own."},
       {M::kLoopJoinedRows, "ct2_loop_joined_rows_total", kCounter, "rows",
        "Rows that joined a decode loop in which others were running."},
       {M::kGpuPasses, "ct2_gpu_passes_total", kCounter, "passes",

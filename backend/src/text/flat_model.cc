@@ -54,7 +54,7 @@ void CheckPiece(const PieceList& list, size_t id) {
     Refuse(number + " is longer than " + std::to_string(kMaxPieceBytes) + " bytes");
   }
   if (piece.type == PieceType::kByte && !IsByteName(piece.text)) {
-    Refuse(number + " stands for a byte, and is not written as <0x41>: " + Quote(piece.text));
+    Refuse(number + " represents a byte, but is not written as <0x41>: " + Quote(piece.text));
   }
   const bool is_rank = list.algorithm == PieceList::Algorithm::kBpe;
   const bool is_too_large = is_rank && std::abs(piece.score) > kMaxMergeRank;

@@ -61,7 +61,7 @@ std::string FindModelDirectory(const std::string& model_folder, uint64_t version
     if (HoldsModel(folder)) return folder.string();
     looked_in += (looked_in.empty() ? "'" : ", '") + folder.string() + "'";
   }
-  std::string text = "no CTranslate2 model: there is no model.bin in " + looked_in;
+  std::string text = "no CTranslate2 model was found: there is no model.bin in " + looked_in;
   if (config.engine.model_path.rfind("..", 0) == 0) {
     text +=
         "; from a repository in object storage (s3://, gs://, as://) Triton copies each model's "

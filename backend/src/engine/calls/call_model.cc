@@ -47,7 +47,7 @@ void CallModel::Remove(Listener* listener) noexcept {
 }
 
 template <class Action>
-void CallModel::Tell(const Action& action) noexcept {
+void CallModel::Notify(const Action& action) noexcept {
   const std::lock_guard<std::mutex> lock(listeners_mutex_);
   for (Listener* listener : listeners_) action(listener);
 }
@@ -74,7 +74,7 @@ void CallModel::Fetch() noexcept {
     return;
   } catch (const std::exception&) {  // no thread can be started
   }
-  Tell([](Listener* listener) { listener->ModelFailed(OutOfMemory()); });
+  Notify([](Listener* listener) { listener->ModelFailed(OutOfMemory()); });
 }
 
 std::shared_ptr<const LibraryModel> CallModel::Load() const {
@@ -125,7 +125,7 @@ void CallModel::LoadUnlocked(Lock* lock) noexcept {
     here_ = true;
   }
   lock->unlock();
-  Tell([&failure](Listener* listener) {
+  Notify([&failure](Listener* listener) {
     failure ? listener->ModelFailed(*failure) : listener->ModelCame();
   });
   lock->lock();
@@ -139,7 +139,7 @@ void CallModel::RemoveUnlocked(Lock* lock) noexcept {
   lock->unlock();
   engines.clear();
   model.reset();
-  Tell([](Listener* listener) { listener->ModelLeft(); });
+  Notify([](Listener* listener) { listener->ModelLeft(); });
   lock->lock();
 }
 

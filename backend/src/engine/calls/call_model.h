@@ -73,7 +73,7 @@ class CallModel {
   void RemoveUnlocked(Lock* lock) noexcept;
   void GiveBack(CallEngine* engine, uint64_t stay_ns) noexcept;
   template <class Action>
-  void Tell(const Action& action) noexcept;
+  void Notify(const Action& action) noexcept;
 
   const std::shared_ptr<const Weights> weights_;
   const size_t threads_;

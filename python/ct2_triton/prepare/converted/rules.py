@@ -147,7 +147,7 @@ _STYLES = (
 def find_languages(folder: Path, vocabularies: Vocabularies, pair: str | None) -> Languages:
     """Find the languages of a model, which may have the metadata of an Argos package.
 
-    There are none if nothing names them. `pair` is a pair such as `en-de` for a model without
+    There are none if nothing names them. `pair` is a pair such as `en:de` for a model without
     names.
     """
     known: Languages | None
