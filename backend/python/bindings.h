@@ -5,7 +5,7 @@
 
 #include "config/parameters.h"
 
-// The parts of ct2_triton._core, one function each.
+// Each function adds one part of ct2_triton._core.
 namespace ct2triton {
 
 struct LoopCounters;
@@ -24,14 +24,14 @@ void BindTeam(pybind11::module_& module);
 void BindText(pybind11::module_& module);
 void BindTranslation(pybind11::module_& module);
 
-// Sets parameters, whose values are as Python gives them: str, bool, int or float. Those that only
-// a request has are read into `request`, or checked only.
+// Set parameters from Python values: str, bool, int or float. Parameters that only requests have go
+// into `request`; if it is null, they are only checked.
 void SetModelParameters(const pybind11::dict& parameters, DecodingOptions* decoding,
                         EngineOptions* engine);
 void SetRequestParameters(const pybind11::dict& parameters, const EngineOptions& engine,
                           DecodingOptions* decoding, RequestOptions* request = nullptr);
 
-// What a decode loop has done.
+// The counters of a decode loop as a dict.
 pybind11::dict Describe(const LoopCounters& counters);
 
 }  // namespace ct2triton

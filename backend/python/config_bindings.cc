@@ -47,12 +47,12 @@ const char* ScopeName(Scope scope) {
   return "request only";
 }
 
-// Where the parameters of one struct stand in the documentation.
+// Name of the documentation's section on the parameters of a struct.
 const char* KindName(const DecodingOptions&) { return "decoding"; }
 const char* KindName(const EngineOptions&) { return "engine"; }
 const char* KindName(const RequestOptions&) { return "request"; }
 
-// The struct that the member is of, with its defaults.
+// A default-constructed object of the struct that a member pointer belongs to.
 template <class Value, class Owner>
 Owner DefaultsOf(Value Owner::*) {
   return Owner();
@@ -97,7 +97,7 @@ py::list DescribeParameters() {
   return rows;
 }
 
-// The values that are kept in `Owner`, by parameter name.
+// Values of the parameters that `Owner` holds, by parameter name.
 template <class Owner>
 py::dict Values(const Owner& options) {
   py::dict values;
@@ -162,7 +162,7 @@ bool EqualDecodingOptions(const py::dict& first, const py::dict& second) {
 }
 
 ParameterValue ToParameterValue(const py::handle& value) {
-  // A bool is an int in Python: ask for it first.
+  // A Python bool is also an int, so it is checked first.
   if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
   if (py::isinstance<py::int_>(value)) return value.cast<std::int64_t>();
   if (py::isinstance<py::float_>(value)) return value.cast<double>();

@@ -27,7 +27,7 @@ const char* CodeName(ErrorCode code) {
   return "internal";
 }
 
-// ct2_triton._core.Error, a RuntimeError with an attribute `code`: ErrorCode's name in lower case.
+// ct2_triton._core.Error: a RuntimeError whose attribute `code` is ErrorCode's name in lower case.
 void BindError(py::module_& module) {
   static PyObject* type = nullptr;
   type = PyErr_NewExceptionWithDoc("ct2_triton._core.Error",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a test holds a worker until it has made the moment that it wants to see.
+// Lets a test stop a worker thread at a chosen point and release it later.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,8 @@ class Gate {
  public:
   explicit Gate(size_t held_at) : held_at_(held_at) {}
 
-  // On a worker thread, which has asked so often before whether the client has gone.
+  // Called on a worker thread. `asked`: how often it has already checked for cancellation. Blocks
+  // at `held_at` checks until Open.
   void Pass(size_t asked) {
     if (asked != held_at_) return;
     std::unique_lock<std::mutex> lock(mutex_);

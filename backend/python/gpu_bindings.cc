@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU's engine for Python: for tests and for benchmarks/gpu/.
+// Python bindings of the GPU engine, for tests and benchmarks/gpu/.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -38,7 +38,7 @@ gpu::ComputeTypes TypesOf(const std::string& name) {
                   "int8_float32");
 }
 
-// The keywords are the fields' names.
+// Copies the value under `name`, if there is one, into a field of that name.
 template <class T, class Field>
 void Take(const py::dict& values, const char* name, Field T::*field, T* to) {
   if (values.contains(name)) to->*field = values[name].cast<Field>();
@@ -92,7 +92,7 @@ struct Launched {
 
 using Lists = std::vector<std::vector<int>>;
 
-// places, before: of the first rows, see GivenTokens.
+// `places` and `before` have entries for the first rows only; see GivenTokens.
 Launched Launch(GpuDecoder* decoder, const std::vector<Given>& rows, const Lists& places,
                 const Lists& before) {
   std::vector<GivenTokens> given;
@@ -141,7 +141,7 @@ void BindGpu(py::module_& module) {
       .def("encode", &GpuDecoder::Encode)
       .def("forget_encoding", &GpuDecoder::ForgetEncoding)
       .def("add_list", &GpuDecoder::AddList)
-      // Sequences that share a cache.
+      // Adds `count` sequences that share one KV cache.
       .def("join",
            [](GpuDecoder* decoder, int encoding, size_t count, const py::dict& rules) {
              const auto cache = decoder->NewCache();

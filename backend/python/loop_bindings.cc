@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decode loop for Python, as tests drive it: rows join and leave where the caller says.
+// Python bindings of the decode loop, for tests: the caller decides when rows join and leave.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -43,7 +43,7 @@ py::dict Describe(const Hypothesis& hypothesis) {
   return row;
 }
 
-// The best hypothesis, and all of them.
+// The best hypothesis, with all hypotheses under "hypotheses".
 py::dict Describe(const RowResult& result) {
   py::dict row = Describe(result.hypotheses.front());
   py::list all;
@@ -54,7 +54,7 @@ py::dict Describe(const RowResult& result) {
   return row;
 }
 
-// What one step reported.
+// Records what one decode step reports.
 class Events : public LoopListener {
  public:
   void RowGrew(LoopRow row, int64_t id) noexcept override { grew.emplace_back(row, id); }
@@ -66,11 +66,11 @@ class Events : public LoopListener {
   std::vector<std::pair<LoopRow, RowResult>> ended;
 };
 
-// How a product is made wrong: by a factor, or so that it fails.
+// An injected fault: a product's results are multiplied by a factor, or it fails.
 struct Damage {
-  std::string scope;  // which product
+  std::string scope;  // of the product
   float factor = 1;
-  std::shared_ptr<int64_t> uses_left;  // before it fails; below 0: never
+  std::shared_ptr<int64_t> uses_left;  // uses before it fails; negative: it never fails
 
   void Use() const {
     if (*uses_left == 0) throw std::runtime_error("a product failed");
@@ -106,7 +106,7 @@ class DamagedLinear final : public Linear {
   const Damage damage_;
 };
 
-// A model and its options; loops of it share its layers.
+// A model and its options. Its loops share its layers.
 class PyModel {
  public:
   PyModel(const std::string& directory, const py::dict& parameters, const std::string& damaged,
@@ -116,7 +116,7 @@ class PyModel {
     SetModelParameters(parameters, &defaults, &engine_);
     const py::gil_scoped_release release;
     const Device device{gpu ? Device::Kind::kGpu : Device::Kind::kCpu, 0};
-    const ThreadScope one_thread(device, 1);  // for whatever this Python thread does with loops
+    const ThreadScope one_thread(device, 1);  // limits this Python thread's work on loops
     loaded_ = std::make_unique<LoadedModel>(directory, device, defaults, engine_, /*threads=*/1);
     const Damage damage{damaged, factor, uses_left_};
     const auto& weights = loaded_->weights();
@@ -176,7 +176,7 @@ class PyLoop {
 
   using Row = std::tuple<Ids, Ids, py::dict>;  // source, prefix, parameters
 
-  // drafts: of the first rows.
+  // `drafts` has entries for the first rows only.
   std::vector<LoopRow> Admit(const std::vector<Row>& rows, const std::vector<Ids>& drafts) {
     std::vector<std::unique_ptr<const CheckedRow>> checked;
     std::vector<const CheckedRow*> pointers;
@@ -233,8 +233,8 @@ DistanceBias BiasOf(const Floats& table, size_t heads) {
   return {table.data(), (table.size() / heads - 1) / 2};
 }
 
-// keys, values: [tokens, heads, head_dim], one list; bias: [heads, 2 * last distance + 1].
-// position: of the query; null: after the last key.
+// Shapes, flattened: `keys` and `values` [tokens, heads, head_dim]; `bias` [heads, 2 * last
+// distance + 1]. `position` is the query's; nullopt places it after the last key.
 Floats PyAttend(const std::string& kernels, const Floats& query, const Floats& keys,
                 const Floats& values, size_t heads, float scale, const Floats& bias,
                 const std::vector<int32_t>& slots, std::optional<size_t> position) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decode loops that fail on request, under the machine's scheduler: for tests.
+// Python bindings for tests: decode loops with injected failures, run by the machine's scheduler.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -38,29 +38,29 @@ namespace py = pybind11;
 namespace ct2triton {
 namespace {
 
-// For what is sure to come: a test that fails need not wait for ever.
+// Waits for a condition that a passing test always reaches; gives up after 20 s.
 template <class Condition>
 void WaitUntil(Condition holds) {
   const uint64_t end_ns = SteadyNow_ns() + 20'000'000'000;
   while (!holds() && SteadyNow_ns() < end_ns) std::this_thread::yield();
 }
 
-// Which uses of the loops fail, counted from 1 over all loops.
+// Which operations of the loops fail, numbered from 1 across all loops.
 struct Failures {
-  std::set<size_t> loops;  // that are made
+  std::set<size_t> loops;  // creations of loops
   std::set<size_t> admissions;
-  bool of_one_row = true;  // those of one row are counted too
+  bool of_one_row = true;  // also count admissions of one row
   std::set<size_t> steps;
   std::set<size_t> failing_encodes;  // of long sources
   std::atomic<size_t> encodes{0};
   bool memory = false;  // std::bad_alloc instead of an exception of the library
-  size_t meeting = 0;   // loops that are there before one of them steps
+  size_t meeting = 0;   // loops that must exist before any of them runs a step
   std::atomic<size_t> made{0};
   std::atomic<size_t> met{0};
   std::atomic<size_t> admitted{0};
   std::atomic<size_t> stepped{0};
-  size_t steps_beside = 0;                // of loops, for which an encoding of a long source waits
-  std::atomic<size_t> encoded_beside{0};  // sources for which these steps were done
+  size_t steps_beside = 0;                // loop steps that encoding a long source waits for
+  std::atomic<size_t> encoded_beside{0};  // sources whose wait saw that many steps
 
   void Count(std::atomic<size_t>* uses, const std::set<size_t>& failing) const {
     if (failing.count(++*uses) == 0) return;
@@ -122,7 +122,7 @@ class FailingModel : public LoopModel {
   const StepTimes times_;
 };
 
-// What became of the rows of one request.
+// Collects the results of one request's rows.
 class Answers : public RowListener, public RunObserver {
  public:
   explicit Answers(size_t rows) : ids_(rows), grown_(rows), times_answered_(rows), open_(rows) {}
@@ -170,7 +170,7 @@ class Answers : public RowListener, public RunObserver {
   std::atomic<size_t> rows_in_loop_{0};
 };
 
-// Loops, and what a first row and a further one take in each.
+// Number of loops, and the step time of the first and of each further row in one of them.
 using Times = std::vector<std::tuple<size_t, double, double>>;
 
 StepTimes ToTimes(const Times& given) {
@@ -189,7 +189,7 @@ std::vector<size_t> PyLoopsFor(const std::vector<size_t>& rows, const Times& tim
   return loops;
 }
 
-// What became of the rows of each request, which comes when the one before is answered.
+// Results of the rows of each request. A request is sent when the previous one is answered.
 py::list RunFailingLoops(const std::string& directory,
                          const std::vector<std::vector<Ids>>& requests, const py::dict& parameters,
                          std::set<size_t> failing_loops, std::set<size_t> failing_admissions,
@@ -274,7 +274,7 @@ size_t PyRowsPastWide(size_t narrow, size_t max_sequences) {
   return RowsPastWide(state, settings);
 }
 
-// `waiting`: beams, tokens and bytes of each row, in turn.
+// `waiting`: beams, tokens and bytes of each row, in queue order.
 std::vector<size_t> PyTakeRows(const std::vector<std::tuple<size_t, size_t, size_t>>& waiting,
                                size_t rows, size_t tokens, size_t narrow_rows, size_t most_bytes,
                                size_t bytes_in_use, size_t wide_bytes, size_t anyway) {
@@ -302,8 +302,8 @@ class IgnoringRowListener : public RowListener {
   const std::string tenant_;
 };
 
-// `events`: a tenant, how many rows of how many tokens come in one request, and how many rows are
-// then taken, one after the other. Whose those were, in order.
+// `events`: a tenant, the number of rows in its request and their tokens, and the number of rows
+// then taken one at a time. Returns the tenants of the rows taken, in order.
 std::vector<std::string> PyTenantOrder(
     const std::vector<std::tuple<std::string, size_t, size_t, size_t>>& events) {
   RowQueue queue([] {});
@@ -325,8 +325,8 @@ std::vector<std::string> PyTenantOrder(
   return order;
 }
 
-// Rows of so many beams wait for a full loop, of so many tenants in turn: which it takes, and at
-// how many it has looked.
+// Rows with these beams, of `tenants` tenants in rotation, wait for a full loop. Returns the
+// indexes of the rows that it takes, and the number of rows examined.
 std::pair<std::vector<int64_t>, size_t> PyTakePastWide(const std::vector<int64_t>& beams,
                                                        size_t narrow_rows, size_t tenants) {
   RowQueue queue([] {});
@@ -346,7 +346,7 @@ std::pair<std::vector<int64_t>, size_t> PyTakePastWide(const std::vector<int64_t
   return {taken, looked_at};
 }
 
-// So many tasks of one length, of which as many may run side by side as it has lanes.
+// A number of tasks of equal length. Each lane runs one task at a time.
 class TimedWork : public Workload {
  public:
   TimedWork(size_t cores, uint64_t task_ns, size_t tasks, size_t lanes)
@@ -374,9 +374,9 @@ class TimedWork : public Workload {
   size_t busy_ = 0;
 };
 
-// `works`: model, cores, time and number of the tasks, lanes. `later`: a time, a work, and how
-// many tasks it gets then; in order. When each task started, and whose it was. All times are
-// simulated.
+// `works`: index of the model, cores per task, time per task, number of tasks, lanes. `later`, in
+// order: a time, the index of a work, and the number of tasks added to it then. Returns the start
+// time and the work of each task. All times are simulated.
 std::vector<std::pair<uint64_t, size_t>> PyShareCores(
     size_t cores, const std::vector<std::tuple<size_t, size_t, uint64_t, size_t, size_t>>& works,
     const std::vector<std::tuple<uint64_t, size_t, size_t>>& later) {
@@ -390,7 +390,7 @@ std::vector<std::pair<uint64_t, size_t>> PyShareCores(
     shares.Update(&work);
   }
   std::vector<std::pair<uint64_t, size_t>> started;
-  std::multimap<uint64_t, CoreShares::Task> running;  // by their ends
+  std::multimap<uint64_t, CoreShares::Task> running;  // by end time
   uint64_t now_ns = 0;
   auto coming = later.begin();
   do {

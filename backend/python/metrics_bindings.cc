@@ -31,7 +31,7 @@ py::list DescribeMetrics() {
   return metrics;
 }
 
-// What one addition costs, in nanoseconds: the mean of so many.
+// Mean time of one addition over `additions` of them, in nanoseconds.
 double MetricAdd_ns(uint64_t additions) {
   MetricCells cells;
   const uint64_t start_ns = SteadyNow_ns();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of a model's files for Python, for tests.
+// Python bindings of the reader of model files, for tests.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -17,7 +17,7 @@ namespace py = pybind11;
 namespace ct2triton {
 namespace {
 
-// {name: (type, shape, number of the variable)}: names of one variable have one number.
+// {name: (type, shape, offset)}. Names of the same variable have the same offset.
 py::dict Variables(const ModelFile& file) {
   py::dict variables;
   for (const auto& [name, variable] : file.variables()) {
@@ -39,7 +39,7 @@ py::array_t<float> Floats(const ModelFile& file, const std::string& name) {
   return py::array_t<float>(static_cast<py::ssize_t>(floats.size()), floats.data());
 }
 
-// ([token of each id], [id of each of these tokens, and of one that is not there]).
+// ([token of each id], [id of each of these tokens, then the id of a token that does not exist]).
 py::tuple Describe(const Vocabulary& vocabulary) {
   py::list tokens, ids;
   for (size_t id = 0; id < vocabulary.size(); ++id) {
@@ -50,7 +50,7 @@ py::tuple Describe(const Vocabulary& vocabulary) {
   return py::make_tuple(tokens, ids);
 }
 
-// Of the source and of the target; and whether they are one.
+// (source vocabulary, target vocabulary, whether both are the same object).
 py::tuple ReadBoth(const std::string& directory, const std::string& unknown) {
   const auto read = ReadVocabularies(directory, unknown);
   return py::make_tuple(Describe(*read.source), Describe(*read.target), read.source == read.target);

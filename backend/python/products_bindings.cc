@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packed products for Python: for tests and for benchmarks/measure_products.py.
+// Python bindings of the packed products, for tests and benchmarks/measure_products.py.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -69,7 +69,7 @@ const products::Kernel& KernelFor(const py::array& weight, const std::string& na
   return name.empty() ? products::DefaultKernel(type) : products::KernelNamed(name, type);
 }
 
-// weight: in C order.
+// `weight` must be in C order.
 PackedLinear Pack(const py::array& weight, const std::optional<Array<float>>& scale,
                   const std::optional<Array<float>>& bias, const products::Kernel& kernel) {
   if (weight.ndim() != 2) throw Error(ErrorCode::kInvalidArgument, "weight needs two dimensions");
@@ -84,7 +84,7 @@ PackedLinear Pack(const py::array& weight, const std::optional<Array<float>>& sc
                       kernel);
 }
 
-// A layer and the rows that it takes.
+// A packed layer, applied to rows that Python passes in.
 class PyPackedLinear {
  public:
   PyPackedLinear(const py::array& weight, const std::optional<Array<float>>& scale,
@@ -133,7 +133,7 @@ class PyPackedLinear {
     return py::make_tuple(result, logits);
   }
 
-  // Of each row its best outputs, [(output, logit)].
+  // The best outputs of each row: [(output, logit)].
   std::vector<std::vector<std::pair<int32_t, float>>> Best(
       const Array<float>& in, int32_t wanted, const std::vector<std::vector<int64_t>>& forbidden,
       int repeat) const {
@@ -158,7 +158,7 @@ class PyPackedLinear {
     return best;
   }
 
-  // "decoder/projection" of a model on disk.
+  // Packs the layer `scope`, such as "decoder/projection", of a model on disk.
   static PyPackedLinear OfFile(const std::string& directory, const std::string& scope,
                                const std::string& weights, size_t threads) {
     const auto type = Named(kWeightTypes, weights);
@@ -232,7 +232,7 @@ class PyModelLayer {
   std::unique_ptr<Linear> linear_;
 };
 
-// beta: none for an RMS norm.
+// `beta` is absent for an RMS norm.
 Array<float> PyNorm(const std::string& kernels, const Array<float>& row, const Array<float>& gamma,
                     const std::optional<Array<float>>& beta, float epsilon) {
   CheckShape(gamma, {row.size()}, "gamma");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The judge of translations: ct2-prepare makes its statistics of what it sees.
+// Python bindings of the quality judge. ct2-prepare computes its statistics from what they return.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

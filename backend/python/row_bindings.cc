@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows for Python: of a request's tensors, into calls, and back to tensors.
+// Python bindings that turn request tensors into rows, plan calls, and write output tensors.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -46,7 +46,7 @@ py::tuple ToPython(const Matrix<T>& matrix) {
   return py::make_tuple(matrix.shape, matrix.values);
 }
 
-// rows: per row its hypotheses' ids.
+// `rows`: the IDs of each hypothesis of each row.
 py::dict PyAnswerTensors(const std::vector<std::vector<Ids>>& rows, bool batched, int64_t pad_id) {
   std::vector<RowResult> results;
   for (const auto& row : rows) {

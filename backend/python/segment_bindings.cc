@@ -35,7 +35,7 @@ Split SplitOf(const std::string& name) {
 
 }  // namespace
 
-// Texts are bytes, as UTF-8; places in them are bytes, too.
+// Texts are UTF-8 bytes objects, and places in them are byte offsets.
 void BindSegmenter(py::module_& module) {
   module.def(
       "segment",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads that help the calling thread, for tests of what they may not change.
+// Threads that help the calling thread, for tests that helpers do not change results.
 #include <pybind11/pybind11.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace py = pybind11;
 namespace ct2triton {
 namespace {
 
-// Between Enter and Exit, threads help with all that the thread between them computes.
+// Between Enter and Exit, `count` threads help with everything the calling thread computes.
 class PyHelpers {
  public:
   explicit PyHelpers(size_t count) : team_(count + 1, /*eager=*/true), count_(count) {}
@@ -39,7 +39,7 @@ class PyHelpers {
   size_t parts() const { return team_.parts_by_helpers(); }
 
  private:
-  // Helpers of an eager team stay, as others would if work came often enough.
+  // Helpers of an eager team do not leave when work is rare; those of other teams do.
   void Help() noexcept {
     while (!leave_) {
       if (const size_t member = team_.Join()) team_.Help(member, leave_);

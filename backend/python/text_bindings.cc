@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizers: the Python client's, and what tests hold against SentencePiece itself.
+// Python bindings of the tokenizers, for the Python client and for tests against SentencePiece.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

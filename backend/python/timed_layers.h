@@ -11,16 +11,16 @@
 
 namespace ct2triton {
 
-// What one product of a model has done, for benchmarks/roofline.py.
+// Work and time of one product of a model, for benchmarks/roofline.py.
 struct LayerTime {
   std::string scope;
   size_t inputs = 0;
   size_t outputs = 0;
   size_t bytes = 0;  // of its packed weights
   uint64_t uses = 0;
-  uint64_t rows = 0;      // of all uses
-  uint64_t ns = 0;        // of all uses
-  uint64_t after_ns = 0;  // from the ends of its uses until another product begins
+  uint64_t rows = 0;      // sum over all uses
+  uint64_t ns = 0;        // sum over all uses
+  uint64_t after_ns = 0;  // sum of the times from the end of a use to the start of the next product
 };
 
 // The products of a model whose uses are timed. One thread at a time may use them.
@@ -35,7 +35,7 @@ class LayerClock {
 
  private:
   std::vector<LayerTime> layers_;
-  LayerTime* last_ = nullptr;  // the one that was used last
+  LayerTime* last_ = nullptr;  // the product used most recently
   uint64_t begin_ns_ = 0;
   uint64_t end_ns_ = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The translation core for Python: tests drive it without a server, benchmarks measure it alone.
+// Python bindings of the translation core, for tests and benchmarks without a server.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -73,7 +73,7 @@ class Collector : public RowListener, public Supersedable {
     std::unique_lock<std::mutex> lock(mutex_);
     done_.wait(lock, [&] { return open_ == 0; });
   }
-  // Once all rows are answered. Throws what a row failed with.
+  // Call it when all rows are answered. Throws the error of a row that failed.
   Answers Take() {
     if (failure_) throw *failure_;
     return {std::move(results_), std::move(grown_)};
@@ -90,7 +90,7 @@ class Collector : public RowListener, public Supersedable {
   std::mutex mutex_;
   std::condition_variable done_;
   std::vector<RowResult> results_;
-  std::vector<Ids> grown_;  // of each row, by the one thread that runs it
+  std::vector<Ids> grown_;  // by row; only the thread that runs a row writes its entry
   std::optional<Error> failure_;
   size_t open_;
   std::atomic<bool> superseded_{false};
@@ -101,7 +101,7 @@ class Collector : public RowListener, public Supersedable {
   mutable std::atomic<size_t> asked_ = 0;
 };
 
-// A row that is a request of its own to the queue, and one of several to its collector.
+// A row that the queue treats as a request of its own, while its collector waits for several.
 class OneOf : public RowListener {
  public:
   OneOf(std::shared_ptr<RowListener> all, size_t position)
@@ -122,7 +122,7 @@ class OneOf : public RowListener {
   const size_t position_;
 };
 
-// A Translator with a blocking front, and a record of the calls it made.
+// A Translator with blocking calls, which records the CTranslate2 calls that it makes.
 class PyTranslator : public RunObserver {
  public:
   PyTranslator(const std::string& directory, const py::dict& parameters, bool gpu, int index) {
@@ -139,7 +139,7 @@ class PyTranslator : public RunObserver {
     translator_.reset();
   }
 
-  // `parameters`: one dict for all rows, or a list of one for each.
+  // `parameters`: one dict for all rows, or a list with one dict per row.
   Answers Translate(const std::vector<Ids>& source, const std::optional<std::vector<Ids>>& prefix,
                     const py::object& parameters, std::optional<size_t> cancel_after,
                     const std::string& supersede_key, bool one_by_one,
@@ -181,7 +181,8 @@ class PyTranslator : public RunObserver {
     const std::lock_guard<std::mutex> lock(mutex_);
     return reports_;
   }
-  // Of each greedy row, as it left: from its arrival in the queue to its first free token.
+  // Time of each greedy row from its arrival in the queue to its first free token, in the order in
+  // which the rows ended.
   std::vector<uint64_t> first_tokens_ns() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return first_tokens_ns_;

@@ -6,15 +6,15 @@
 
 namespace ct2triton {
 
-// Whose fault a failure is, and so what the caller can do. The Triton side maps each to one
+// The cause of a failure, which decides what the caller can do. The Triton layer maps each to one
 // TRITONSERVER code.
 enum class ErrorCode {
-  kInternal,         // a bug of ours or a failure of the engine
+  kInternal,         // a bug in this backend or a failure of the engine
   kNotFound,         // missing model files
-  kInvalidArgument,  // what a user can mend in a request or a config
+  kInvalidArgument,  // a mistake that a user can fix in a request or a config
   kUnavailable,      // cannot be done now: unreadable files, shutdown
-  kUnsupported,      // what this build, library or backend cannot do
-  kCancelled,        // the client has gone
+  kUnsupported,      // a feature that this build, library or backend lacks
+  kCancelled,        // the client cancelled, its time limit passed, or a newer request replaced it
 };
 
 // The one exception of this code base. The text says what, where, the value given and what is
@@ -28,10 +28,10 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
-// For when memory ran out: made before, so that reporting it needs none.
+// The error for exhausted memory. It is created in advance, so reporting it allocates nothing.
 const Error& OutOfMemory() noexcept;
 
-// The Error that stands for any exception: itself, or kInternal with the exception's text.
+// The current exception as an Error: the Error itself, or kInternal with the exception's text.
 // Call it inside a catch block only.
 Error CurrentError() noexcept;
 
