@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Rows of one batch of Triton's. Large, because the backend cuts batches into calls itself.
+// Rows of one Triton batch. Large, because the backend splits batches into calls itself.
 constexpr int kMaxBatchSize = 256;
 
 Json& List(Json& config, const char* key) {
@@ -30,7 +30,7 @@ Json Complete(const TensorRule& rule, bool is_input) {
   return tensor;
 }
 
-// A tensor of ours that names no type or no dims gets them.
+// Adds the type and the dims that a tensor of the protocol leaves out.
 void FillTensor(Json& tensor, const std::vector<TensorRule>& rules) {
   const TensorRule* rule = FindRule(rules, tensor.value("name", ""));
   if (rule == nullptr) return;
@@ -47,7 +47,8 @@ bool Has(const Json& tensors, std::string_view name) {
   return false;
 }
 
-// With no tensor at all: every one of the protocol; else the required ones that are missing.
+// Adds all tensors of the protocol if the config declares none, else the required ones that are
+// missing.
 void FillTensors(Json& tensors, const std::vector<TensorRule>& rules, bool is_input) {
   for (Json& tensor : tensors) FillTensor(tensor, rules);
   const bool none = tensors.empty();
@@ -58,8 +59,8 @@ void FillTensors(Json& tensors, const std::vector<TensorRule>& rules, bool is_in
   }
 }
 
-// A max_batch_size of 0 may be written or missing. If the config names inputs it counts as written,
-// else as missing.
+// A max_batch_size of 0 may be explicit or missing, which Triton does not distinguish. It is taken
+// as explicit if the config names inputs.
 void FillBatching(Json& config) {
   const Json& size = config["max_batch_size"];
   if (size.is_null() || size == 0) config["max_batch_size"] = kMaxBatchSize;

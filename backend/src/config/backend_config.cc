@@ -11,7 +11,7 @@
 namespace ct2triton {
 namespace {
 
-// What Triton hands to every backend.
+// Settings that Triton passes to every backend.
 constexpr std::string_view kOfTriton[] = {"auto-complete-config", "backend-directory",
                                           "default-max-batch-size", "min-compute-capability"};
 

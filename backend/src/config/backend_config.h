@@ -5,8 +5,8 @@
 
 namespace ct2triton {
 
-// Checks what --backend-config has set for this backend, the JSON text that Triton hands out: it
-// has no settings but Triton's own. Throws Error(kInvalidArgument).
+// Checks the settings of --backend-config for this backend, given as Triton's JSON text. The
+// backend has no settings of its own. Throws Error(kInvalidArgument) for any that is not Triton's.
 void CheckBackendConfig(std::string_view json);
 
 }  // namespace ct2triton

@@ -10,7 +10,7 @@
 namespace ct2triton {
 namespace {
 
-// Members of EngineOptions are no part of decoding.
+// Does nothing for members of EngineOptions, which are not decoding options.
 bool EqualIn(const Parameter& parameter, const DecodingOptions& a, const DecodingOptions& b) {
   return std::visit(
       [&](auto member) {

@@ -37,22 +37,22 @@ struct DecodingOptions {
   std::int64_t sampling_topk = 1;            // candidates; 1 = no sampling, 0 = whole vocabulary
   float sampling_topp = 1;                   // cumulative probability kept, (0, 1]
   float sampling_temperature = 1;            // divides the logits; 0 = no sampling
-  std::int64_t sampling_seed = -1;           // of what is drawn, in decode loops; -1 = none
+  std::int64_t sampling_seed = -1;           // seed of sampling in decode loops; -1 = none
   bool use_vmap = false;                     // use the model's vocabulary map, if it has one
   std::int64_t num_hypotheses = 1;           // hypotheses returned per row
   bool return_scores = false;                // compute the scores
-  bool return_alignments = false;            // find where in the source each token comes from
+  bool return_alignments = false;            // find the source token of each output token
   bool return_alternatives = false;          // hypotheses differ at the first free position
   float min_alternative_expansion_prob = 0;  // probability; must be 0 with return_alternatives
-  bool quality = false;                      // judge each answer; its score is computed for that
-  std::string on_doubt = "none";             // what becomes of flagged answers: none, flag, retry
+  bool quality = false;                      // judge each translation; computes its score
+  std::string on_doubt = "none";             // action for flagged translations: none, flag, retry
   bool replace_unknowns = false;             // unknown -> the source token most attended to
 };
 
 bool operator==(const DecodingOptions& a, const DecodingOptions& b);
 inline bool operator!=(const DecodingOptions& a, const DecodingOptions& b) { return !(a == b); }
 
-// Whether answers are judged.
+// Whether translations are judged.
 inline bool Judges(const DecodingOptions& options) {
   return options.quality || options.on_doubt != "none";
 }

@@ -29,7 +29,7 @@ std::int64_t Integer(const Json& value) {
   return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<std::int64_t>();
 }
 
-// Throws the JSON library's type_error when `json` is no object.
+// Throws the JSON library's type_error if `json` is not an object.
 Json Member(const Json& json, const char* key, Json otherwise) {
   const auto& members = json.get_ref<const Json::object_t&>();
   const auto found = members.find(key);
@@ -107,8 +107,8 @@ void CheckFeatures(const Json& config) {
   }
 }
 
-// A warmup request that a backend refuses can end Triton 2.51 itself (a segmentation fault while it
-// takes the instance down), and random ids are refused.
+// A warmup request that a backend refuses can crash Triton 2.51 (a segmentation fault while it
+// destroys the instance), and random IDs are refused.
 std::vector<WarmUp> ReadWarmUps(const Json& config) {
   std::vector<WarmUp> warm_ups;
   for (const Json& sample : Member(config, "model_warmup", Json::array())) {
@@ -169,8 +169,8 @@ void CheckPadId(const ModelConfig& model) {
   }
 }
 
-// Whether the batcher is set to what makes it stall (Triton 2.51: it then does not prefetch, and
-// can sleep through a wake-up for 500 ms).
+// Whether a setting of the batcher can make it stall: with any of these, Triton 2.51 does not
+// prefetch and can miss a wake-up for 500 ms.
 bool HasQueuePolicy(const Json& batching) {
   const Json policy = Member(batching, "default_queue_policy", Json::object());
   return Integer(Member(batching, "priority_levels", 0)) != 0 ||
@@ -179,7 +179,8 @@ bool HasQueuePolicy(const Json& batching) {
          Member(policy, "allow_timeout_override", false).get<bool>();
 }
 
-// A smaller one let rows of NLLB change their language: 30 of 60 at 0.01, none from 0.05 on.
+// With a smaller prefix_bias_beta, NLLB can change the language: 30 of 60 rows did at 0.01, none
+// did from 0.05 on.
 bool LosesLanguages(const DecodingOptions& decoding) {
   return decoding.prefix_bias_beta > 0 && decoding.prefix_bias_beta < 0.05F;
 }
@@ -248,7 +249,7 @@ ModelConfig ParseModelConfig(std::string_view json) {
   } catch (const Error& error) {
     throw Error(error.code(), where + ": " + error.what());
   } catch (const std::exception& error) {
-    // Not JSON, or a member of another type than Triton's: nothing that an operator wrote.
+    // Not JSON, or a member of a type that Triton never writes: not a mistake of the operator.
     throw Error(ErrorCode::kInternal, where + " cannot be read: " + Quote(error.what(), 200));
   }
 }

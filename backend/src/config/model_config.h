@@ -24,7 +24,7 @@ struct TensorSpec {
 // A request that Triton makes itself before the model is ready.
 struct WarmUp {
   std::string name;
-  std::vector<std::string> inputs;  // that have a value: zero_data is an empty text
+  std::vector<std::string> inputs;  // inputs with a value; zero_data is an empty text
 };
 
 // What the backend reads from a model's configuration.
@@ -41,13 +41,13 @@ struct ModelConfig {
   std::string default_model_filename;  // model folder inside the version folder; empty = not set
   std::vector<std::string> warnings;   // one WARN line each at load
 
-  // What its outputs may be.
+  // The outputs that the model may declare.
   const std::vector<TensorRule>& output_rules() const;
   // The declared tensor. Throws Error(kInvalidArgument).
   const TensorSpec& Output(std::string_view name) const;
 };
 
-// Reads a model's configuration, the JSON text that Triton hands out (64-bit integers may be
+// Reads a model's configuration from Triton's JSON text (64-bit integers may be
 // numbers or strings), and checks it without files or a device. Throws Error: kInvalidArgument for
 // mistakes of the operator, kUnsupported for features of Triton that this backend does not have.
 // The text starts with the model's name.

@@ -17,12 +17,14 @@ struct ModelFileConfig {
   std::string eos_token = "</s>";
   bool add_source_bos = false;  // CTranslate2 adds the token itself
   bool add_source_eos = false;
-  // The token every target starts with; none: the first id of the target prefix takes its place.
+  // The token every target starts with. If there is none, the first ID of the target prefix is
+  // used.
   std::optional<std::string> decoder_start_token = "<s>";
   std::optional<float> layer_norm_epsilon;  // of all norms; nullopt: each kind's default
 };
 
-// Throws Error(kInvalidArgument) for text that is no JSON object or has a member of another type.
+// Throws Error(kInvalidArgument) for text that is not a JSON object or has a member of a wrong
+// type.
 ModelFileConfig ParseModelFileConfig(std::string_view json);
 
 // The tokens of a vocabulary file of such a directory. Throws Error(kInvalidArgument), with the
@@ -33,33 +35,33 @@ std::vector<std::string> ParseVocabulary(std::string_view json, const std::strin
 // path, relative to the model's folder. Throws Error(kInvalidArgument) if it lists none.
 std::map<std::string, std::string> ParseManifestFiles(std::string_view json);
 
-// Of the same text, the ids of its proofs (engine/loop/proof.h), each with the reason where decode
-// loops were refused, else with an empty text; nullopt if it cannot be read.
+// The proofs (engine/loop/proof.h) in a manifest, by ID. The value is the reason if decode loops
+// were refused, else empty. Returns nullopt if the manifest cannot be read.
 std::map<std::string, std::string> ParseManifestProofs(std::string_view json);
 
 // For the log: "facebook/nllb-200-distilled-600M, commit 1234abcd, int8", from the manifest of a
 // prepared model. Throws Error(kInvalidArgument) if it is missing there.
 std::string DescribeOrigin(std::string_view json);
 
-// The ids that name the languages of a row, by the language's own code. Of the target: the first of
-// those that begin TARGET_PREFIX, or else the one that stands in the source.
+// The token IDs that name the languages of a row, with the code of each language. The target
+// language is named by the first ID of TARGET_PREFIX, or else by an ID of the source.
 struct TargetIds {
-  std::string only;  // where the model has one language, and no ids name it
+  std::string only;  // if the model has one target language, which no ID names
   std::map<int64_t, std::string> in_prefix;
   std::map<int64_t, std::string> in_source;
 
-  std::string only_source;  // the same of the source's
+  std::string only_source;  // if the model has one source language, which no ID names
   std::map<int64_t, std::string> of_source;
 
   bool empty() const { return only.empty() && in_prefix.empty() && in_source.empty(); }
-  // The code of a row's target language; empty where it has none of them.
+  // The code of a row's target language; empty if no ID names one.
   const std::string& Of(const std::vector<int64_t>& source,
                         const std::vector<int64_t>& prefix) const;
-  // That of its source language, whose id begins or ends the source.
+  // The code of a row's source language, whose ID is at the beginning or the end of the source.
   const std::string& SourceOf(const std::vector<int64_t>& source) const;
 };
 
-// From tokenizer/languages.json of a prepared model. Throws Error(kInvalidArgument).
+// Reads tokenizer/languages.json of a prepared model. Throws Error(kInvalidArgument).
 TargetIds ParseTargetIds(std::string_view json);
 
 }  // namespace ct2triton

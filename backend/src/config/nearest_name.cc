@@ -8,7 +8,7 @@
 namespace ct2triton {
 namespace {
 
-// A longer name is not a typing error; this bounds the work a request can ask for.
+// A longer name is not a typing error. The limit bounds the work that a request can cause.
 constexpr std::size_t kLongestName = 64;
 
 std::string Folded(std::string_view name) {
@@ -49,7 +49,7 @@ std::optional<std::string_view> NearestName(std::string_view name,
   if (name.empty() || name.size() > kLongestName) return std::nullopt;
   const std::string given = Folded(name);
   std::optional<std::string_view> nearest;
-  std::size_t least = given.size() / 3 + 1;  // distances from here on are not near
+  std::size_t least = given.size() / 3 + 1;  // distances from this one on are too large
   std::vector<std::string_view> related;
   for (const auto candidate : known) {
     const std::string folded = Folded(candidate);

@@ -12,7 +12,7 @@ constexpr Scope kModel = Scope::kModel;
 constexpr Scope kRequest = Scope::kRequest;
 constexpr Scope kRequestOnly = Scope::kRequestOnly;
 
-// Upper bounds stand where CTranslate2 has none and a larger value could overflow, exhaust the
+// Upper bounds exist where CTranslate2 has none and a larger value could overflow, exhaust the
 // memory or never end. They are far above any use; an operator sets lower ones (max_beam_size,
 // max_num_hypotheses, decoding_length_limit).
 constexpr double kMaxHypotheses = 1024;
@@ -81,7 +81,7 @@ std::vector<Parameter> SearchParameters() {
   };
 }
 
-// What an answer has beside its tokens.
+// Parameters for what a response contains besides tokens.
 std::vector<Parameter> AnswerParameters() {
   return {
       {"return_alignments", &D::return_alignments, kRequest, kNone,

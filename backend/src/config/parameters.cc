@@ -14,11 +14,11 @@
 namespace ct2triton {
 namespace {
 
-// A list of texts in other servers; here, of tokens.
+// In other servers `stop` is a list of texts; `end_token` here is a list of tokens.
 constexpr std::string_view kStop = "stop";
 constexpr std::optional<std::string_view> kEndToken = "end_token";
 
-// A trailing * in the pattern stands for any ending.
+// A trailing * in the pattern matches any ending.
 bool Matches(std::string_view pattern, std::string_view name) {
   if (pattern.empty() || pattern.back() != '*') return EqualsNoCase(pattern, name);
   pattern.remove_suffix(1);
@@ -63,7 +63,8 @@ bool Takes(Scope from, const Parameter& parameter) {
   }
   std::vector<std::string_view> all = known;
   for (const Alias& alias : Aliases()) all.push_back(alias.name);
-  // A member of /generate that names no input comes here.
+  // A member of a /generate request that names no input is also a parameter, so input names are
+  // candidates.
   for (const bool of_text : {true, false}) {
     for (const TensorRule& input : InputRules(of_text)) all.push_back(input.name);
   }
@@ -80,7 +81,7 @@ bool IsAllowedChoice(const Parameter& parameter, const ParameterValue& value) {
                                  parameter.choices.end());
 }
 
-// The structs that values are kept in. Null: none of the parameter's scope is kept there.
+// The structs that receive values. A pointer is null if no parameter of the scope belongs there.
 using Owners = std::tuple<DecodingOptions*, EngineOptions*, RequestOptions*>;
 
 template <class Value, class Owner>
@@ -88,7 +89,7 @@ Value& Field(const Owners& owners, Value Owner::*member) {
   return std::get<Owner*>(owners)->*member;
 }
 
-// `engine`: of the model that bounds a request's value.
+// `engine`: options of the model that bounds a request's value, or null.
 Range RangeOf(const Parameter& parameter, const EngineOptions* engine) {
   Range range = parameter.range;
   if (engine != nullptr && parameter.limit != nullptr) {
@@ -121,8 +122,8 @@ void Assign(const Parameter& parameter, const ParameterValue& value, const Owner
                                                Allowed(parameter, engine));
 }
 
-// Headers of one word that clients and proxies send, those of WebDAV among them; Triton forwards
-// headers as parameters. What has exactly the name of a parameter is one.
+// Headers of one word that clients and proxies send, including those of WebDAV. Triton forwards
+// headers as parameters. A name that equals a parameter's name is always that parameter.
 constexpr std::string_view kHeadersOfOneWord[] = {
     "accept",  "authorization", "b3",        "baggage", "connection", "cookie",      "date",
     "depth",   "destination",   "digest",    "dnt",     "downlink",   "dpop",        "dpr",
@@ -133,8 +134,9 @@ constexpr std::string_view kHeadersOfOneWord[] = {
     "trailer", "ttl",           "upgrade",   "urgency", "via",        "warning",     "width",
 };
 
-// Other headers have a hyphen, which no parameter has; one in place of _ is a mistake, and so is a
-// value that is no string. Aliases are no exception: "max-tokens" may be the header of a proxy.
+// Other headers contain a hyphen, which no parameter does. A hyphen in place of a parameter's _ is
+// a mistake, and so is a value that is not a string. Aliases do not count as parameters here:
+// "max-tokens" may be the header of a proxy.
 bool IsHeader(std::string_view name, const ParameterValue& value) {
   std::string folded(name);
   std::replace(folded.begin(), folded.end(), '-', '_');

@@ -43,11 +43,11 @@ struct Parameter {
   std::string_view help;  // one sentence
   std::string_view example;                    // a value as config.pbtxt writes it
   std::vector<std::string_view> choices = {};  // strings only; empty = any
-  // Of integers: the model's parameter that bounds them, beside the range.
+  // For integers: the model's parameter that bounds them, in addition to the range.
   std::int64_t EngineOptions::*limit = nullptr;
 };
 
-// Another name that a parameter has in other servers, as requests and config.pbtxt may give it.
+// A name that a parameter has in other servers. Requests and config.pbtxt may use it.
 struct Alias {
   std::string_view name;
   std::string_view parameter;
@@ -71,7 +71,7 @@ class NamedOnce {
 const std::vector<Parameter>& Parameters();
 
 // Allowed values of a parameter, for messages and documentation: "an integer from 1 to 1024".
-// `engine`: of a model, which may bound it more tightly; null: of any model.
+// `engine`: options of a model, which may have tighter bounds; null for any model.
 std::string Allowed(const Parameter& parameter, const EngineOptions* engine = nullptr);
 
 // Sets one parameter of config.pbtxt. Throws Error(kInvalidArgument): unknown name (with the
@@ -81,8 +81,8 @@ void SetModelParameter(std::string_view name, const ParameterValue& value,
                        DecodingOptions* decoding, EngineOptions* engine);
 
 // Sets one parameter of a request. Throws Error(kInvalidArgument) as SetModelParameter does, and
-// for a parameter of model scope; the message names an input of a similar name. What the
-// allowed_parameters of `engine` name passes.
+// for a parameter of model scope; the message names an input of a similar name. Parameters named by
+// the allowed_parameters of `engine` are ignored.
 void SetRequestParameter(std::string_view name, const ParameterValue& value,
                          const EngineOptions& engine, DecodingOptions* decoding,
                          RequestOptions* request);
@@ -91,8 +91,8 @@ void SetRequestParameter(std::string_view name, const ParameterValue& value,
 bool EqualsNoCase(std::string_view a, std::string_view b);
 
 // Whether a parameter that is not ours is ignored: it is tenant_header, one of
-// allowed_parameters (no case, a trailing * stands for any ending) or carries Triton's own prefix
-// "triton_". In a request, headers that the server forwards pass as well.
+// allowed_parameters (case-insensitive; a trailing * matches any ending), or it has Triton's own
+// prefix "triton_". In a request, headers that the server forwards are ignored as well.
 bool IsIgnoredParameter(std::string_view name, const EngineOptions& engine);
 
 }  // namespace ct2triton

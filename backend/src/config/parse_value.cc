@@ -20,7 +20,7 @@ bool Inside(double number, const Range& range) {
   return above && below;
 }
 
-// The number that the whole text is. from_chars knows no locale, no blanks, no leading plus.
+// Parses a text that is a number as a whole. from_chars accepts no locale, blanks or leading plus.
 template <class Number>
 std::optional<Number> NumberIn(const std::string& text) {
   Number number{};
@@ -91,7 +91,7 @@ bool ParseList(const ParameterValue& value, const Range& range, std::vector<Item
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr || text->size() > kMaxListBytes) return false;
   const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  return ParseItem(json, range, out);  // text that is no JSON gives a value that is no array
+  return ParseItem(json, range, out);  // text that is not JSON gives a value that is not an array
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ bool ParseValue(const ParameterValue& value, const Range& range, double* out) {
 bool ParseValue(const ParameterValue& value, const Range& range, float* out) {
   double number = 0;
   if (!ParseValue(value, range, &number)) return false;
-  // Again after narrowing, bounds narrowed too: a tiny number above 0 may have become 0.
+  // Checked again with value and bounds narrowed, because a tiny number above 0 may become 0.
   const auto narrow = static_cast<float>(number);
   const Range narrowed{static_cast<float>(range.min), static_cast<float>(range.max),
                        range.above_min, range.below_max};
@@ -151,7 +151,7 @@ bool ParseValue(const ParameterValue& value, const Range& range, TokenSequence* 
 bool ParseValue(const ParameterValue& value, const Range& range, std::vector<TokenSequence>* out) {
   std::vector<TokenSequence> sequences;
   if (!ParseList(value, range, &sequences)) return false;
-  // CTranslate2 ignores an empty sequence: it can only be a mistake.
+  // CTranslate2 ignores an empty sequence, so it can only be a mistake.
   for (const auto& sequence : sequences) {
     if (sequence.empty()) return false;
   }

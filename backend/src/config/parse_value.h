@@ -15,8 +15,8 @@ namespace ct2triton {
 // A value as config.pbtxt (strings only) or a request (all four) carries it.
 using ParameterValue = std::variant<std::string, std::int64_t, bool, double>;
 
-// The numbers allowed, bounds included unless said. For lists of ids: the ids in them. For strings:
-// how many bytes; 0 to 0 is any number.
+// The allowed numbers, including both bounds unless a flag excludes one. For lists of IDs it
+// applies to each ID, for strings to the number of bytes, where 0 to 0 allows any.
 struct Range {
   double min = 0;
   double max = 0;
@@ -24,13 +24,14 @@ struct Range {
   bool below_max = false;  // max itself is not allowed
 };
 
-// The longest list taken, bytes of JSON text: bounds what a request can make each step cost.
+// The longest list accepted, in bytes of JSON text. Bounds the work that a request can add to each
+// decode step.
 inline constexpr std::size_t kMaxListBytes = 65536;
 
-// The strict readers: true and the value in `out` when the whole value is of the type and inside
-// the range, else false with `out` untouched. Integers and booleans may come as strings ("4",
-// "true", "1"), numbers also as integers, lists only as strings of JSON. Not-a-number and
-// infinities are inside no range.
+// Strict parsers: return true and set `out` when the whole value is of the type and inside the
+// range, else return false and leave `out` unchanged. Integers and booleans may be strings ("4",
+// "true", "1"), numbers may also be integers, and lists must be strings of JSON. NaN and infinities
+// are outside of every range.
 bool ParseValue(const ParameterValue& value, const Range& range, std::int64_t* out);
 bool ParseValue(const ParameterValue& value, const Range& range, std::optional<std::int64_t>* out);
 bool ParseValue(const ParameterValue& value, const Range& range, float* out);
@@ -42,8 +43,8 @@ bool ParseValue(const ParameterValue& value, const Range& range, std::vector<Tok
 bool ParseValue(const ParameterValue& value, const Range& range, std::vector<std::int64_t>* out);
 bool ParseValue(const ParameterValue& value, const Range& range, std::vector<std::string>* out);
 
-// For messages: text in double quotes, escaped, valid UTF-8, cut when long. A message without end
-// would not reach a gRPC client: its status travels in a header of at most 16 KiB.
+// For messages: text in double quotes, escaped, valid UTF-8, cut if long. A very long message would
+// not reach a gRPC client, because its status is sent in a header of at most 16 KiB.
 std::string Quote(std::string_view text, std::size_t shown_bytes = 80);
 // For messages: the value as given.
 std::string Show(const ParameterValue& value);

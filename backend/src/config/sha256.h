@@ -9,11 +9,11 @@
 
 namespace ct2triton {
 
-// SHA-256 (FIPS 180-4) of bytes that come in pieces.
+// SHA-256 (FIPS 180-4) of bytes that are added in several parts.
 class Sha256 {
  public:
   void Add(std::string_view bytes);
-  // Of all that was added, in lower-case hexadecimal. Nothing may be added afterwards.
+  // The digest of all bytes added, in lower-case hexadecimal. Nothing may be added afterwards.
   std::string HexDigest();
 
  private:

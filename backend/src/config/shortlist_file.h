@@ -9,10 +9,10 @@
 
 namespace ct2triton {
 
-// The tokens that answers in one target language are made of. One of the two ids names the language
-// of a row: in its target prefix, or in its source.
+// The tokens that translations into one target language may contain. One of the two IDs names the
+// language of a row, in its target prefix or in its source.
 struct LanguageList {
-  std::string language;  // for people
+  std::string language;  // for messages and readers of the file
   std::optional<int64_t> prefix_id;
   std::optional<int64_t> source_id;
   std::vector<int64_t> tokens;
@@ -20,7 +20,7 @@ struct LanguageList {
 
 inline constexpr const char* kShortlistFile = "shortlists.json";
 
-// From shortlists.json of a model directory: {"lists": [{"language": "deu_Latn", "prefix_id":
+// Reads shortlists.json of a model directory: {"lists": [{"language": "deu_Latn", "prefix_id":
 // 256042, "tokens": [0, 2, 5]}]}. Throws Error(kInvalidArgument), with the language, for text of
 // another form, a list that is empty, and a language or an id that occurs twice. Does not check the
 // IDs against a vocabulary.

@@ -25,7 +25,7 @@ inline constexpr char kDraftTokensKept[] = "DRAFT_TOKENS_KEPT";
 inline constexpr char kAlignments[] = "ALIGNMENTS";
 inline constexpr char kQuality[] = "QUALITY";
 inline constexpr char kQualityFlags[] = "QUALITY_FLAGS";
-// Of models that take text: named as in Triton's backends for language models.
+// Tensors of models that take text, named as in Triton's backends for language models.
 inline constexpr char kTextInput[] = "text_input";
 inline constexpr char kSourceLanguage[] = "source_language";
 inline constexpr char kTargetLanguages[] = "target_languages";
@@ -44,13 +44,13 @@ inline constexpr char kTargetRanges[] = "target_ranges";
 inline constexpr char kTextAlignments[] = "alignments";
 inline constexpr char kTextQuality[] = "quality";
 inline constexpr char kTextQualityFlags[] = "quality_flags";
-// Of models that can stream text: whose translation it is.
+// Tensors of models that can stream text: the target that a response belongs to.
 inline constexpr char kTargetIndex[] = "target_index";
 inline constexpr char kTargetLanguage[] = "target_language";
 }  // namespace tensor
 
-// What config.pbtxt may declare of one tensor of the protocol. dims are without the batch
-// dimension; -1 stands for any length.
+// What config.pbtxt may declare for one tensor of the protocol. `dims` are without the batch
+// dimension; -1 allows any length.
 struct TensorRule {
   std::string_view name;
   std::string_view data_type;  // what auto-complete writes; ids may be of any integer type
@@ -61,17 +61,17 @@ struct TensorRule {
   std::string_view companion = {};  // tensor that must be declared beside it
 };
 
-// Of models of ids, or of text.
+// Tensors of token-ID models, or of text models.
 const std::vector<TensorRule>& InputRules(bool of_text = false);
 const std::vector<TensorRule>& OutputRules(bool of_text = false);
-// Of models that can stream text: a response has all translations, or a part of one.
+// Outputs of models that can stream text: a response has all translations, or a part of one.
 const std::vector<TensorRule>& StreamOutputRules();
 
 // The rule of this name, or nullptr.
 const TensorRule* FindRule(const std::vector<TensorRule>& rules, std::string_view name);
 
-// The largest value of an integer type of Triton's ("TYPE_INT32"), at most that of int64; nothing
-// for types that are no integers.
+// The largest value of one of Triton's integer types ("TYPE_INT32"), at most that of int64; nullopt
+// for other types.
 std::optional<std::int64_t> LargestInteger(std::string_view data_type);
 
 }  // namespace ct2triton

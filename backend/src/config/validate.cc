@@ -27,7 +27,8 @@ void CheckLimit(std::string_view name, std::int64_t value, std::string_view limi
          "; ask for less, or let the operator raise " + std::string(limit_name));
 }
 
-// CTranslate2 searches greedily: no beam and no bias, which is made of a beam of one.
+// Whether CTranslate2 uses greedy search: beam_size is 1 and there is no prefix bias, for which it
+// runs a beam search with one beam.
 bool IsGreedy(const DecodingOptions& o) { return o.beam_size == 1 && o.prefix_bias_beta == 0; }
 
 bool Samples(const DecodingOptions& o) {
@@ -35,13 +36,13 @@ bool Samples(const DecodingOptions& o) {
 }
 
 void CheckHypotheses(const DecodingOptions& o) {
-  // Greedy searches draw, or expand, as many as are wanted; a beam search keeps beam_size *
+  // Greedy search samples or expands as many hypotheses as requested; beam search keeps beam_size *
   // patience.
   if (IsGreedy(o) && (o.return_alternatives || o.sampling_topk != 1)) return;
   const auto kept =
       static_cast<std::int64_t>(std::round(static_cast<float>(o.beam_size) * o.patience));
-  // Each alternative is continued by a beam search of its own: where that keeps none, CTranslate2
-  // 4.8.5 reads the first of none (SIGSEGV).
+  // Each alternative is continued by a beam search of its own. If that keeps no hypothesis,
+  // CTranslate2 4.8.5 reads the first element of an empty list (SIGSEGV).
   if ((o.return_alternatives ? 1 : o.num_hypotheses) <= kept) return;
   Refuse(With("num_hypotheses", o.num_hypotheses) + " is more than beam_size x patience gives (" +
          std::to_string(o.beam_size) + " x " + Show(o.patience) + " = " + std::to_string(kept) +
@@ -49,7 +50,7 @@ void CheckHypotheses(const DecodingOptions& o) {
 }
 
 void CheckLengths(const DecodingOptions& o) {
-  // With a multiple the limit is the row's own: the engine checks it when it knows the row.
+  // With a multiple, each row has its own limit, so the engine checks it for the row.
   if (o.max_decoding_length_multiple > 0) return;
   if (o.min_decoding_length <= o.max_decoding_length) return;
   Refuse(With("min_decoding_length", o.min_decoding_length) + " is above " +
@@ -57,18 +58,18 @@ void CheckLengths(const DecodingOptions& o) {
 }
 
 void CheckSearch(const DecodingOptions& o) {
-  // Greedy search reads attention that it did not keep: SIGSEGV in CTranslate2 4.8.5.
+  // Greedy search reads attention weights that it did not keep (SIGSEGV in CTranslate2 4.8.5).
   if (IsGreedy(o) && o.coverage_penalty != 0) {
     Refuse("coverage_penalty " + Show(o.coverage_penalty) +
            " needs beam search; set beam_size above 1 or coverage_penalty to 0");
   }
-  // A beam draws twice its size: SIGSEGV in CTranslate2 4.8.5 when there are fewer candidates.
+  // Beam search samples 2 * beam_size candidates; with fewer, CTranslate2 4.8.5 crashes (SIGSEGV).
   if (!IsGreedy(o) && Samples(o) && o.sampling_topk > 0 && o.sampling_topk < 2 * o.beam_size) {
     Refuse(With("sampling_topk", o.sampling_topk) + " is less than twice " +
            With("beam_size", o.beam_size) + "; raise it to " + std::to_string(2 * o.beam_size) +
            ", or set beam_size to 1");
   }
-  // 1 / temperature overflows the 16-bit types, and the sampler would draw among NaN.
+  // 1 / temperature overflows the 16-bit types, so the sampler would draw from NaN values.
   constexpr float kLeastTemperature = 0.01F;
   if (o.sampling_temperature > 0 && o.sampling_temperature < kLeastTemperature) {
     Refuse("sampling_temperature " + Show(o.sampling_temperature) +
@@ -82,7 +83,7 @@ void CheckAlternatives(const DecodingOptions& o) {
     Refuse("return_alternatives cannot be combined with prefix_bias_beta " +
            Show(o.prefix_bias_beta) + "; set one of them to its default");
   }
-  // No alternative reaches the probability: SIGFPE in CTranslate2 4.8.5.
+  // If no alternative reaches the probability, CTranslate2 4.8.5 crashes (SIGFPE).
   if (o.min_alternative_expansion_prob > 0) {
     Refuse("min_alternative_expansion_prob " + Show(o.min_alternative_expansion_prob) +
            " cannot be used with return_alternatives, because CTranslate2 ends the process when "

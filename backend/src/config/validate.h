@@ -11,15 +11,15 @@ namespace ct2triton {
 // all parameters are set. Throws Error(kInvalidArgument).
 void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& engine);
 
-// A greedy search of one hypothesis, without sampling.
+// Whether the search is greedy with one hypothesis and without sampling.
 bool SearchesGreedily(const DecodingOptions& decoding);
 
 // Refuses searches whose first tokens may still change when later ones are known: a stream needs a
 // greedy search. Throws Error(kInvalidArgument).
 void ValidateStream(const DecodingOptions& decoding);
 
-// Refuses a draft_bias without a draft. `drafts`: the input that may hold one for each row, and
-// whether any is there. Throws Error(kInvalidArgument).
+// Refuses a draft_bias without a draft. `drafts`: name of the input that may hold one draft for
+// each row, and whether the request has any. Throws Error(kInvalidArgument).
 void ValidateDraftBias(const DecodingOptions& decoding, const char* drafts, bool has_draft);
 
 // Refuses a model_path that leaves the repository as written; symbolic links are checked

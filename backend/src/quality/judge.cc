@@ -15,10 +15,10 @@ namespace {
 
 constexpr double kAddedLength = 10;   // characters
 constexpr double kCopiedShare = 0.7;  // of the source's words
-constexpr size_t kFewestWords = 3;    // that tell whether a source was copied
+constexpr size_t kFewestWords = 3;    // needed to decide whether a source was copied
 constexpr double kRareShare = 1e-4;   // of a word that is not listed
 constexpr double kDecisive = 3;       // another language is e^3 times as likely
-constexpr size_t kDecisiveWords = 2;  // that tell it apart
+constexpr size_t kDecisiveWords = 2;  // needed to identify another language
 
 const QualityStatistics::Language kNoLanguage;
 const QualityStatistics::Pair kNoPair;
@@ -36,8 +36,8 @@ std::set<std::string_view> TextsOf(const std::vector<Word>& words) {
   return texts;
 }
 
-// The words that a translation must change: no numbers, no names, no words of its own language. A
-// word in capitals may be a name if other words have small letters.
+// The words that a translation must change. Numbers, names and words of the target language are
+// left out. A capitalized word may be a name unless the whole text is in capitals.
 std::vector<const Word*> Translatable(const std::vector<Word>& words,
                                       const std::map<std::string, double>& of_target) {
   const bool all_shouted = std::all_of(
@@ -55,7 +55,7 @@ double Ratio(size_t source, size_t target) {
                   (static_cast<double>(source) + kAddedLength));
 }
 
-// 1 at both bounds; the largest doubt where nothing came of words.
+// The doubt is 1 at both bounds, and infinite if a source with words has an empty translation.
 std::optional<double> LengthDoubt(const ReadText& source, const ReadText& target,
                                   const QualityStatistics::Pair& pair) {
   const bool nothing = target.words.empty() && target.values.names.empty();
@@ -92,13 +92,15 @@ Judge::Judge(QualityStatistics statistics) : statistics_(std::move(statistics)) 
   }
 }
 
-// None without two languages to tell apart. Words that the source has too are names.
+// Returns nullopt unless at least two languages have word lists. Words that also occur in the
+// source are taken for names.
 std::optional<double> Judge::LanguageDoubt(const ReadText& source, const ReadText& target,
                                            size_t language) const {
   if (!has_words_[language] || with_words_ < 2) return std::nullopt;
   const std::set<std::string_view> given = TextsOf(source.words);
   std::vector<double> likelihoods(has_words_.size(), 0);
-  std::vector<std::set<std::string_view>> words(has_words_.size());  // for each, against `language`
+  // For each language, the words that are evidence for it and against `language`.
+  std::vector<std::set<std::string_view>> words(has_words_.size());
   for (const Word& word : target.words) {
     const auto known = weights_.find(word.text);
     if (known == weights_.end() || given.count(word.text) > 0) continue;

@@ -25,8 +25,8 @@ struct Judged {
   std::string_view source_language = {};  // its code
 };
 
-// The natural logarithm of a translation's length divided by its source's, in visible characters.
-// 10 are added on each side, so that short texts differ little.
+// The natural logarithm of the length of a translation divided by that of its source, in visible
+// characters. 10 is added to each length, so short texts give ratios near 1.
 double LengthRatio(std::string_view source, std::string_view target);
 
 // Share of a source's words that occur in a translation, among words that a translation must
@@ -50,8 +50,8 @@ class Judge {
                      Verdict* verdict) const;
 
   const QualityStatistics statistics_;
-  // A word counts for each language by how much likelier than a rare word it is there: naive Bayes,
-  // with one share for all words that are not listed.
+  // Naive Bayes weights: how much likelier a word is in each language than a word that is not
+  // listed. All unlisted words have the same share.
   std::unordered_map<std::string, Weights> weights_;
   std::vector<bool> has_words_;  // of each language
   size_t with_words_ = 0;        // languages

@@ -11,14 +11,14 @@
 namespace ct2triton {
 namespace {
 
-// What may repeat, as numbers.
+// The words or characters of a text, as numbers.
 using Sequence = std::vector<size_t>;
 
-constexpr size_t kMostBytes = size_t{1} << 16;  // that are read
+constexpr size_t kMostBytes = size_t{1} << 16;  // read of a text
 constexpr size_t kLongestGroup = 64;            // of words
 constexpr size_t kLongestCharGroup = 4;         // of characters
-constexpr double kLaughter = 3;     // repetitions of characters that explain those of words
-constexpr size_t kCharMatches = 7;  // of characters, that may repeat
+constexpr double kLaughter = 3;                 // repeated characters that explain repeated words
+constexpr size_t kCharMatches = 7;              // matching characters that do not yet make a loop
 
 Sequence WordSequence(std::string_view text) {
   Sequence sequence;
@@ -54,7 +54,7 @@ double Repetitions(const Sequence& all, size_t most_period) {
   return most;
 }
 
-// `repetitions`: of the source. `allowed`: matches that are no loop yet, by period.
+// `repetitions`: those of the source. `allowed`: matches that do not yet make a loop, by period.
 double Doubt(const Sequence& target, size_t most_period, const std::function<double()>& repetitions,
              const std::function<size_t(size_t)>& allowed) {
   double most = 0;

@@ -7,7 +7,7 @@
 namespace ct2triton {
 namespace {
 
-// Bytes of the parts of a name, so that a text is read in linear time.
+// Limits on the parts of a name, in bytes, so that a text is read in linear time.
 constexpr size_t kMostScheme = 16;
 constexpr size_t kMostHost = 253;
 constexpr size_t kMostPlaceholder = 64;
@@ -22,7 +22,7 @@ bool IsUrl(char c) { return IsAlnum(c) || IsOf(c, "-._~:/?#[]@!$&'()*+,;=%"); }
 bool IsHost(char c) { return IsAlnum(c) || c == '.' || c == '-'; }
 bool IsLocalPart(char c) { return IsAlnum(c) || IsOf(c, "._%+-"); }
 bool IsVariable(char c) { return IsAlnum(c) || c == '_' || c == '.'; }
-// Of a placeholder in brackets; also bytes of other scripts.
+// Whether a byte may occur in a placeholder in brackets, including bytes of other scripts.
 bool IsInBrackets(char c) {
   return IsAlnum(c) || static_cast<unsigned char>(c) > 0x7F || IsOf(c, "_.-:$[]|,#%@/");
 }
@@ -40,7 +40,7 @@ size_t EndOfRun(std::string_view text, size_t at, size_t most, const Is& is) {
   return at;
 }
 
-// Without the punctuation of the sentence, and without brackets that were opened before it.
+// Removes the punctuation of the sentence, and brackets that were opened before the name.
 size_t WithoutEnd(std::string_view text, size_t begin, size_t end) {
   const auto count = [&](char c) {
     return std::count(text.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -73,7 +73,7 @@ bool IsHostWithMore(std::string_view text, size_t begin, size_t end) {
   return At(text, end) == '/' || (At(text, end) == ':' && IsDecimal(At(text, end + 1)));
 }
 
-// Each of these gives the end of a name that begins at `at`; or `at`, where none does.
+// Each of these functions returns the end of a name that begins at `at`, or `at` if none does.
 size_t Url(std::string_view text, size_t at) {
   const size_t scheme =
       EndOfRun(text, at, kMostScheme, [](char c) { return IsAlnum(c) || IsOf(c, "+-."); });
@@ -131,7 +131,7 @@ size_t Tag(std::string_view text, size_t at) {
   return none || some ? end + 1 : at;
 }
 
-// %s, %1$d, %.2f, %(id)s, %@; and no "50 %d".
+// %s, %1$d, %.2f, %(id)s, %@, but not "50 %d".
 size_t Format(std::string_view text, size_t at) {
   if (text[at] != '%' || (at > 0 && IsDecimal(text[at - 1]))) return at;
   size_t end = at + 1;

@@ -9,7 +9,7 @@
 namespace ct2triton {
 
 // Finds URLs, e-mail addresses, placeholders and tags, which a translation must keep unchanged.
-// Each is found by its own characters, whatever surrounds it.
+// The characters around one do not change whether it is found.
 std::vector<Span> FindNames(std::string_view text);
 
 }  // namespace ct2triton

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostDigits = 18;  // of a number that is compared as one
 constexpr size_t kGroup = 3;        // digits after a separator of thousands
-constexpr size_t kLakhGroup = 2;    // and between two of India's
+constexpr size_t kLakhGroup = 2;    // digits between two separators in India
 constexpr size_t kMinute = 2;
 
 // The zeros of the scripts' decimal digits.
@@ -50,7 +50,7 @@ bool SeparatesThousands(char32_t point) {
 struct DigitGroup {
   std::string digits;
   Span place;
-  char32_t before = 0;  // between the group before and this one, where it is one character
+  char32_t before = 0;  // the separator before this group, if it is one character
 };
 
 std::vector<DigitGroup> DigitGroups(std::string_view text) {
@@ -88,14 +88,14 @@ bool StartsWithAny(std::string_view text, const List& list) {
                      [&](std::string_view start) { return text.substr(0, start.size()) == start; });
 }
 
-// In lower case, without white space before it: what follows a number.
+// The text after a number, in lower case and without leading white space.
 std::string Following(std::string_view text, size_t at) {
   constexpr size_t kMost = 24;  // bytes
   const std::string_view cut = text.substr(at, kMost);
   return Lowered(cut.substr(Trimmed(cut, {0, cut.size()}).begin));
 }
 
-// The text begins with one of these words, and it ends there.
+// Whether the text begins with one of these as a whole word.
 template <class List>
 bool BeginsWithWord(std::string_view text, const List& list) {
   return std::any_of(std::begin(list), std::end(list), [&](std::string_view word) {
@@ -199,7 +199,7 @@ class NumberReader {
   Numbers* numbers_;
 };
 
-// "XIX", "XIXe": of two letters and more, in capitals.
+// Roman numerals of at least two letters, in capitals: "XIX", "XIXe".
 std::optional<int64_t> RomanOf(std::string_view word) {
   static constexpr std::pair<std::string_view, int64_t> kSigns[] = {
       {"M", 1000}, {"CM", 900}, {"D", 500}, {"CD", 400}, {"C", 100}, {"XC", 90}, {"L", 50},
@@ -218,7 +218,7 @@ std::optional<int64_t> RomanOf(std::string_view word) {
                                                                     : std::nullopt;
 }
 
-// English, up to twenty and the tens: those that may stand in digits in a translation.
+// English number words up to twenty and the tens, which a translation may write in digits.
 std::optional<int64_t> WordValue(std::string word) {
   static const std::map<std::string, int64_t> kWords = {
       {"one", 1},      {"two", 2},        {"three", 3},     {"four", 4},      {"five", 5},
@@ -236,7 +236,7 @@ std::optional<int64_t> WordValue(std::string word) {
   return known == kWords.end() ? std::nullopt : std::optional(known->second);
 }
 
-// Numbers that stand in words: none of them is missed elsewhere.
+// Adds readings for numbers written as words. They are not required in the other text.
 void AddWords(std::string_view text, Numbers* numbers) {
   constexpr int64_t kFirstTen = 20;
   constexpr int64_t kHundred = 100;

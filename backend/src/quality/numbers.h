@@ -17,11 +17,12 @@ struct Number {
   bool hour = false;
 };
 
-// The numbers of a text, by their digits without separators and leading zeros.
+// The numbers of a text, keyed by their digits without separators and leading zeros.
 struct Numbers {
   std::map<std::string, Number> found;
-  std::set<std::string> readings;  // all that the text may be read as: also "XIX", "twenty-five"
-  // Digits without zeros at their end, of these, and of those that are scaled.
+  std::set<std::string>
+      readings;  // all numbers that the text may contain, also "XIX", "twenty-five"
+  // Digits without trailing zeros: of all readings, and of the scaled numbers.
   std::set<std::string> significant, scaled;
 };
 

@@ -10,9 +10,9 @@
 
 namespace ct2triton {
 
-// The judge's data of a text, which must outlive it.
+// What the judge reads from a text, which must outlive it.
 struct ReadText {
-  // Bytes that are read. Of a longer text, words and values are not judged.
+  // Bytes that are read. In a longer text, words and values are not judged.
   static constexpr size_t kMostBytes = size_t{1} << 16;
 
   explicit ReadText(std::string_view text);
@@ -21,7 +21,7 @@ struct ReadText {
   bool whole = true;   // all of the text was read
   size_t visible = 0;  // characters without white space, of the whole text
   Values values;
-  std::vector<Word> words;  // without those of `values.names`
+  std::vector<Word> words;  // except those inside of `values.names`
 };
 
 }  // namespace ct2triton

@@ -36,7 +36,7 @@ const Json& RequireObject(const std::string& key, const Json& value) {
   return value;
 }
 
-// NaN is in no range.
+// NaN is outside of every range.
 double NumberIn(const std::string& key, const Json& value, double low, double high,
                 const std::string& allowed) {
   const double number = value.is_number() ? value.get<double>() : high + 1;
@@ -71,7 +71,7 @@ double ScoreOf(const std::string& key, const Json& value) {
   return NumberIn(key, value, kLeast, kMost, "a number from -1000 to -0.001");
 }
 
-// Above 0; above 1, what is a share raises no flag.
+// Must be above 0. For a share, a value above 1 switches the flag off.
 double BoundOf(const std::string& key, const Json& value) {
   constexpr double kLeast = 0.01;
   constexpr double kMost = 1000;

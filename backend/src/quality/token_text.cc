@@ -61,7 +61,7 @@ void AddPiece(std::string_view piece, std::string* text) {
   *text += piece;
 }
 
-// A space stands before it unless it, or the word before, says otherwise.
+// A space precedes a word unless the word or the one before it has a joiner.
 void AddWord(std::string_view word, bool* joins, std::string* text) {
   bool joined = *joins || text->empty();
   if (StartsWith(word, kJoiner)) {

@@ -31,7 +31,7 @@ size_t Missing(const std::set<std::string>& here, const std::set<std::string>& t
   return missing.size();
 }
 
-// Takes hours of 12 and of 24 that are the same out of both.
+// Removes pairs of hours from both sets if they are one hour on a 12-hour and a 24-hour clock.
 void PairHours(Found* missing, Found* added) {
   for (auto one = missing->begin(); one != missing->end();) {
     auto other = added->end();

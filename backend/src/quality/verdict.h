@@ -25,11 +25,11 @@ constexpr size_t kFlags = 8;
 // "repeats", ...: the name in responses.
 const char* FlagName(Flag flag);
 
-// How doubtful a translation is: for each flag a number from 0, which raises it above 1; none: not
-// computed.
+// How doubtful a translation is: for each flag a number from 0 on, which raises the flag above 1,
+// or nullopt if it was not computed.
 class Verdict {
  public:
-  // For a text that needed no translation: no doubt.
+  // The verdict on a text that needed no translation: no doubt.
   static Verdict Clear();
   // A number that is not finite becomes the largest doubt.
   void Set(Flag flag, double doubt);

@@ -13,7 +13,7 @@ struct Word {
   std::string text;      // in lower case
   Span place = {};       // bytes of the text
   bool capital = false;  // it began with a capital letter
-  bool shouted = false;  // and has no small ones
+  bool shouted = false;  // and has no lower-case letters
   bool number = false;   // it begins with a digit
 };
 
@@ -21,7 +21,7 @@ struct Word {
 // words, each of its characters is one.
 std::vector<Word> Words(std::string_view text);
 
-// How long a text is: its characters without white space.
+// Number of characters of a text that are not white space.
 size_t VisibleLength(std::string_view text);
 
 }  // namespace ct2triton

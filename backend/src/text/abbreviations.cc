@@ -10,8 +10,8 @@
 namespace ct2triton {
 namespace {
 
-// One line for each language: its codes of two and of three letters (and those of its kin), then
-// words in lower case. This list is the project's own.
+// One line for each language: its two- and three-letter codes (and those of related languages),
+// then words in lower case. This list is the project's own.
 struct Words {
   const char* codes;
   bool ordinals;

@@ -13,14 +13,14 @@ namespace ct2triton {
 struct AddedToken {
   std::string content;
   int id = 0;
-  bool special = false;      // omitted from the text of answers
+  bool special = false;      // omitted from the text of translations
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // takes the white space after it
   bool single_word = false;  // not within a word
   bool normalized = false;   // found in the normalized text
 };
 
-// Finds added tokens in texts, as the library tokenizers does. Const once made.
+// Finds added tokens in texts as Hugging Face's `tokenizers` does. Immutable.
 class AddedTokens {
  public:
   static constexpr int kText = -1;
@@ -32,11 +32,11 @@ class AddedTokens {
   };
 
   AddedTokens() = default;
-  // Tokens without content are left out.
+  // Tokens with empty content are ignored.
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
-  // The parts of a valid UTF-8 text, in order and none empty: where several tokens begin at a byte,
-  // the longest counts.
+  // The parts of a valid UTF-8 text, in order; no part is empty. If several tokens begin at a byte,
+  // the longest is used.
   std::vector<Part> Split(std::string_view text) const;
 
  private:

@@ -12,7 +12,7 @@ bool IsContinuation(std::string_view text, size_t at) {
   return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
 }
 
-// Length of a character by its lead byte; 0: not a lead byte.
+// Bytes of a character, from its lead byte; 0 if the byte is not a lead byte.
 size_t Length(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return 2;
@@ -38,7 +38,7 @@ constexpr Alternating kAlternating[] = {
     {0x460, 0x481, true},   {0x48A, 0x4BF, true},  {0x4C1, 0x4CE, false}, {0x4D0, 0x52F, true},
     {0x1E00, 0x1E95, true}, {0x1EA0, 0x1EFF, true}};
 
-// In these, lower case is `distance` code points above upper case.
+// In these ranges, lower case is `distance` code points above upper case.
 struct Shifted {
   char32_t first;
   char32_t last;

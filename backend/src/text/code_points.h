@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code points of UTF-8, and the few of their properties that cutting a text needs.
+// Code points of UTF-8, and the properties of them that segmentation needs.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace ct2triton {
 // The code point at byte `*at`, which moves to its end. A byte that begins no valid sequence counts
 // as one code point, U+FFFD, so any bytes can be read. `*at` must be below the size.
 char32_t NextCodePoint(std::string_view text, size_t* at);
-// The code point that ends at byte `*at`, which moves to its begin. `*at` must be above 0.
+// The code point that ends at byte `*at`, which moves to its beginning. `*at` must be above 0.
 char32_t PreviousCodePoint(std::string_view text, size_t* at);
 
 bool IsSpace(char32_t point);      // white space, no-break spaces and line breaks too

@@ -18,7 +18,7 @@ namespace {
 
 namespace lite = sentencepiece::lite;
 
-// Bounds of SentencePiece Lite.
+// Limits of SentencePiece Lite's format.
 constexpr size_t kMaxPieces = 16000000;
 constexpr size_t kMaxPieceBytes = 4096;
 constexpr size_t kMaxShortcutBytes = 128;
@@ -120,8 +120,8 @@ std::string Packed(const lite::ModelProtoT& model) {
   return std::string(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
 }
 
-// Which pieces come out whole when they are split by merging: all of them in a model whose merges
-// are in a valid order. A chunk of text that is such a piece then needs no merging.
+// Which pieces remain whole when they are split by merging: all of them in a model whose merges
+// are in a valid order. A chunk of text that equals such a piece needs no merging.
 void AddShortcuts(const PieceList& list, lite::ModelProtoT* model) {
   auto content = std::make_shared<std::string>(Packed(*model));
   const lite::SentencePieceLiteProcessor processor(content);

@@ -79,7 +79,7 @@ class Fields {
   std::string_view bytes_;
 };
 
-// Numbers of fields: sentencepiece_model.proto of sentencepiece.
+// Field numbers of SentencePiece's sentencepiece_model.proto.
 PieceList::Piece ParsePiece(std::string_view bytes) {
   PieceList::Piece piece;
   for (Fields field(bytes); field.Next();) {

@@ -30,7 +30,7 @@ struct PieceList {
 
   struct Normalizer {
     std::string name;
-    std::string charsmap;  // compiled; empty where characters stay as they are
+    std::string charsmap;  // compiled; empty if characters are not changed
     bool add_dummy_prefix = true;
     bool remove_extra_spaces = true;
     bool escape_spaces = true;
@@ -39,7 +39,7 @@ struct PieceList {
   std::vector<Piece> pieces;
   Normalizer normalizer;
   bool has_normalizer = false;
-  bool has_denormalizer = false;  // one that changes characters of an answer
+  bool has_denormalizer = false;  // that changes characters of the output text
   // Of the trainer's settings:
   bool has_trainer = false;
   Algorithm algorithm = Algorithm::kUnigram;
@@ -51,7 +51,7 @@ struct PieceList {
   std::string pad_piece = "<pad>";
 };
 
-// Reads the content of such a file: a protobuf message. Throws Error without a file name.
+// Reads the content of a model file, a protobuf message. The text of an Error has no file name.
 PieceList ParsePieceList(std::string_view content);
 
 }  // namespace ct2triton

@@ -15,10 +15,11 @@ class SentencePieceLiteProcessor;
 
 namespace ct2triton {
 
-// A SentencePiece model that splits text, run by SentencePiece Lite. Const: shared by all threads.
+// A SentencePiece model that splits text, run by SentencePiece Lite. Immutable, so all threads
+// share it.
 class PieceModel {
  public:
-  // kAsTheyAre: no space is added before a text, and none is taken off or joined with others.
+  // kAsTheyAre: no space is added before a text, and no spaces are removed or merged.
   enum class Spaces { kOfTheModel, kAsTheyAre };
 
   // Reads a file (*.model, *.spm); throws Error, naming the file.
@@ -27,7 +28,7 @@ class PieceModel {
 
   // The pieces of a text, which must be UTF-8, by their numbers in this model.
   std::vector<int> Split(std::string_view text) const;
-  // The two halves of it: characters as the model has them, and the pieces of these.
+  // The two steps of Split: the text as the model normalizes it, and the pieces of such a text.
   std::string Normalized(std::string_view text) const;
   std::vector<int> SplitNormalized(std::string_view normalized) const;
 
@@ -35,7 +36,7 @@ class PieceModel {
   // A view into the model.
   std::string_view text(int id) const;
   PieceType type(int id) const { return types_[static_cast<size_t>(id)]; }
-  // Number of a piece; -1: the model has no piece with this text.
+  // Number of a piece; -1 if the model has no piece with this text.
   int Find(std::string_view piece) const;
   const std::string& unk_surface() const { return unk_surface_; }
 

@@ -38,7 +38,7 @@ class Ruler {
   size_t Number(size_t at) const { return numbers_[at]; }        // of the character at a byte
   size_t Begin(size_t number) const { return begins_[number]; }  // the byte of a character
   size_t Length(size_t word) const { return Number(words_[word].end) - Number(words_[word].begin); }
-  // The word that holds a byte that is no space.
+  // The word that contains a byte, which must not be a space.
   size_t WordAt(size_t at) const {
     const auto behind =
         std::upper_bound(words_.begin(), words_.end(), at,
@@ -52,8 +52,8 @@ class Ruler {
   std::vector<size_t> begins_;
 };
 
-// Where the place `at` of the joined pieces, which have as many words, is in the text. `is_end`: of
-// a piece that ends there.
+// The place in the text of the place `at` in the joined pieces, which have as many words.
+// `is_end`: `at` is the end of a piece, not its beginning.
 size_t PlaceOf(size_t at, bool is_end, const Ruler& joined, const Ruler& text) {
   const size_t word = joined.WordAt(is_end ? at - 1 : at);
   const Span& written = text.words()[word];

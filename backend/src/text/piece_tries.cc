@@ -13,14 +13,14 @@
 namespace ct2triton {
 namespace {
 
-// Bit 31 of a unit that holds a value.
+// Bit 31 is set in a unit that holds a value.
 constexpr uint32_t kLeaf = 1U << 31;
 
 [[noreturn]] void Refuse(const std::string& what) {
   throw Error(ErrorCode::kInvalidArgument, "it cannot be used: " + what);
 }
 
-// `values` may be null: keys then have none, and none share an end.
+// If `values` is null, keys have no values, and no two keys share units.
 void Build(const std::vector<std::string_view>& keys, const int* values, Darts::DoubleArray* trie) {
   std::vector<const char*> starts;
   std::vector<size_t> sizes;
@@ -69,7 +69,7 @@ class Units {
   Units(const void* units, size_t count)
       : units_(static_cast<const Darts::Details::DoubleArrayUnit*>(units)), count_(count) {}
 
-  // Unit that a key leads to, if the trie has it.
+  // The unit that a key leads to, if the trie has the key.
   std::optional<size_t> Find(std::string_view key) const {
     size_t at = 0;
     for (const char c : key) {
@@ -80,7 +80,7 @@ class Units {
     return at;
   }
 
-  // Unit of the value of a key that the trie has.
+  // The unit with the value of a key that the trie has.
   size_t Leaf(std::string_view key) const {
     const size_t end = Find(key).value();
     return end ^ units_[end].offset();
@@ -115,8 +115,8 @@ std::vector<uint8_t> TrieOfCharacterPairs(const std::vector<std::string_view>& p
   if (pairs.empty()) return {};
   Darts::DoubleArray trie;
   Build(pairs, nullptr, &trie);
-  // Without values no two keys share units. So values can be written into the built trie: the
-  // places that they name stay where they are.
+  // Without values no two keys share units, so values can be written into the built trie without
+  // moving the units that they refer to.
   std::vector<uint8_t> bytes = Bytes(trie.array(), trie.total_size());
   auto* values = reinterpret_cast<uint32_t*>(bytes.data());
   const Units units(trie.array(), bytes.size() / sizeof(uint32_t));

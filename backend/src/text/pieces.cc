@@ -27,8 +27,8 @@ void AppendBytes(std::string* bytes, std::string* text, bool more_follow = false
 
 constexpr size_t kNoText = std::string::npos;
 
-// From each of these places in a text to the next one, as places in what was stripped of it. Bytes
-// that are a character together begin at one place, and all of them have it.
+// Spans from each of these places in a text to the next one, relative to the stripped text. Bytes
+// of one character share a place, and all get the same span.
 std::vector<Span> Between(const std::vector<size_t>& begins, std::string_view text,
                           std::string_view stripped) {
   const auto lead = static_cast<size_t>(stripped.data() - text.data());
@@ -65,7 +65,7 @@ std::string Pieces::DecodeSettled(const int* ids, size_t count, int end) const {
 }
 
 std::vector<Span> Pieces::Places(std::string_view text) const {
-  // Beside added tokens the pieces of a text are made in parts.
+  // With added tokens, a text is split in parts, so spans of single pieces are not known.
   if (with_tokens_ != nullptr) {
     const size_t count = with_tokens_->Encode(text, id_by_piece_).size();
     return std::vector<Span>(count, Trimmed(text, {0, text.size()}));

@@ -15,8 +15,8 @@
 
 namespace ct2triton {
 
-// Text to the ids of its pieces and back, without special tokens: the same as client/pieces.py,
-// from the same files. Const, shared by all threads.
+// Converts text to the IDs of its pieces and back, without special tokens. Results equal those of
+// client/pieces.py, which reads the same files. Immutable, so all threads share it.
 class Pieces {
  public:
   // Reads the tokenizer files in the folder of languages.json. `split` is the side whose texts are
@@ -42,9 +42,9 @@ class Pieces {
   // Span of each piece of a text, see PiecePlaces.
   std::vector<Span> Places(std::string_view text) const;
 
-  // ID of the piece that is only a space.
+  // ID of the piece that consists of one space.
   std::optional<int> space_id() const { return space_id_; }
-  // Ids of the pieces that a text can be made of, in ascending order.
+  // IDs that can occur when a text is split, in ascending order.
   std::vector<int> TextIds() const;
 
  private:
@@ -54,7 +54,7 @@ class Pieces {
   struct Surface {
     enum class Kind : char { kNone, kText, kByte };
     Kind kind = Kind::kNone;
-    std::string text;  // of a byte: that byte
+    std::string text;  // of a byte piece: that byte
   };
 
   Pieces() = default;
@@ -62,8 +62,8 @@ class Pieces {
                    std::vector<Span>* places) const;
 
   std::shared_ptr<const PieceModel> split_;
-  std::unique_ptr<const TextWithTokens> with_tokens_;  // splits instead, where tokens were added
-  std::vector<int> id_by_piece_;                       // by the number in `split_`
+  std::unique_ptr<const TextWithTokens> with_tokens_;  // replaces `split_` if tokens were added
+  std::vector<int> id_by_piece_;                       // by number in `split_`
   std::vector<Surface> surfaces_;                      // by id
   std::optional<int> space_id_;
 };

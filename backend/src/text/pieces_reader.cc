@@ -20,9 +20,9 @@ constexpr char kOnlyJson[] =
     "; only a SentencePiece model is read here, and transformers 5 does not save it: prepare the "
     "model from a folder that has it, or send token ids";
 
-// Where the ids of a family's pieces come from: the model's own vocabularies, a vocab.json, or the
-// SentencePiece model. fairseq puts `<s> <pad> </s> <unk>` before the pieces, SentencePiece
-// `<unk> <s> </s>`: `shift` ids later.
+// Source of the IDs of a family's pieces: the model's own vocabularies, a vocab.json, or the
+// SentencePiece model. fairseq puts `<s> <pad> </s> <unk>` before the pieces and SentencePiece
+// `<unk> <s> </s>`, so fairseq's IDs are higher by `shift`.
 enum class Numbering { kNamed, kListed, kShifted };
 
 struct Family {
@@ -70,7 +70,7 @@ nlohmann::json ReadJson(const std::filesystem::path& file) {
 
 }  // namespace
 
-// Fills the tables of a Pieces.
+// Fills the tables of a Pieces object.
 class PiecesReader {
  public:
   PiecesReader(const std::filesystem::path& folder, const TokenRules& rules, Side split)
@@ -138,7 +138,7 @@ class PiecesReader {
     }
   }
 
-  // Converted models: pieces have the ids of the model's own vocabularies, one for each side.
+  // For converted models: pieces have the IDs of the model's own vocabularies, one for each side.
   void ReadNamed() {
     if (std::filesystem::exists(folder_ / "tokenizer.json")) {
       throw Error(ErrorCode::kUnsupported,
@@ -156,7 +156,7 @@ class PiecesReader {
     const auto of_source = Vocabulary("source");
     const auto of_target = Vocabulary("target");
     const auto& tokens = split_ == Side::kTarget ? of_target : of_source;
-    std::unordered_map<std::string_view, int> ids;  // the first, if repeated
+    std::unordered_map<std::string_view, int> ids;  // the first ID of a repeated piece
     for (size_t i = 0; i < tokens.size(); ++i) ids.emplace(tokens[i], static_cast<int>(i));
     if (rules_.unk_id < 0 || static_cast<size_t>(rules_.unk_id) >= of_source.size()) {
       throw Error(ErrorCode::kInvalidArgument, "the vocabulary in " + Quote(folder_.string(), 200) +
@@ -199,7 +199,7 @@ class PiecesReader {
     for (int i = 0; i < pieces_->split_->size(); ++i) pieces_->id_by_piece_.push_back(id_of(i));
   }
 
-  // A piece that the target's model does not have comes back as it is written.
+  // The text of a piece that the target's model does not have is the piece as written.
   void AddSurface(int id, std::string_view piece) {
     using Kind = Pieces::Surface::Kind;
     const int number = target_->Find(piece);

@@ -10,7 +10,7 @@
 namespace ct2triton {
 namespace {
 
-// Longer quotes and brackets are cut like any text.
+// Longer quoted or bracketed parts are cut like any text.
 constexpr size_t kMostEnclosedBytes = 400;
 constexpr size_t kMostAbbreviatedLetters = 3;  // of each part of "e.g", "Ph.D"
 constexpr size_t kMostOrdinalDigits = 3;       // 1990 is a year
@@ -36,7 +36,7 @@ Mark MarkIn(const StopRules& rules, char32_t point) {
   return MarkOf(point);
 }
 
-// The last part that begins before or at `at`, or null. The parts are in order and apart.
+// The last part that begins before or at `at`, or null. The parts are in order and do not overlap.
 const Span* PartBefore(const std::vector<Span>& parts, size_t at) {
   const auto behind =
       std::upper_bound(parts.begin(), parts.end(), at,
@@ -54,7 +54,7 @@ bool BeginsPart(const std::vector<Span>& parts, size_t at) {
   return part != nullptr && part->begin == at;
 }
 
-// The part around `at` of which nothing follows but white space and what closes it, or null.
+// The part that contains `at` if only white space and its closing mark follow in it, else null.
 const Span* EndingPart(std::string_view line, size_t at, const std::vector<Span>& parts) {
   if (!IsInside(parts, at)) return nullptr;
   const Span* part = PartBefore(parts, at);
@@ -234,7 +234,7 @@ std::vector<Span> Lines(std::string_view text) {
   return lines;
 }
 
-// How good a place the end of a part is: after a clause mark, at a space, or anywhere.
+// Kinds of places where a part may end, from worst to best: anywhere, a space, after a clause mark.
 enum class Place { kAnywhere, kSpace, kClause };
 
 Place PlaceAt(std::string_view text, size_t at) {
@@ -250,7 +250,7 @@ Place PlaceAt(std::string_view text, size_t at) {
   return IsSpace(after) || before == 0x200B ? Place::kSpace : Place::kAnywhere;
 }
 
-// The last of the best places in (begin, end].
+// The best place in (begin, end]; the last one of equally good places.
 size_t BestPlace(std::string_view text, size_t begin, size_t end) {
   size_t best = end;
   for (size_t at = end; at > begin;) {
@@ -262,7 +262,7 @@ size_t BestPlace(std::string_view text, size_t begin, size_t end) {
   return best;
 }
 
-// The begin of the code point that `at` lies in.
+// The beginning of the code point that contains byte `at`.
 size_t AlignedTo(std::string_view text, size_t begin, size_t at) {
   while (at > begin && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) {
     --at;
@@ -310,7 +310,7 @@ Span TakePart(std::string_view text, Span* rest, size_t tried, const Fitting& fi
 
 std::string GapInTarget(std::string_view gap, std::string_view target_language) {
   const std::string base = BaseLanguage(target_language);
-  // With names of other models: "jap" (OPUS-MT) and "zt" (Argos).
+  // Includes the nonstandard codes "jap" (OPUS-MT) and "zt" (Argos).
   static constexpr std::string_view kUnspaced[] = {"zh", "zho", "cmn", "yue", "wuu", "lzh",
                                                    "zt", "ja",  "jpn", "jp",  "jap"};
   const bool spaced =

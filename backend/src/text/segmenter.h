@@ -18,13 +18,13 @@ enum class Split {
   kNone,
 };
 
-// The pieces of a text as byte ranges, in order. Between two pieces, before the first and after the
-// last there is white space only, and no piece begins or ends with any: no other bytes are lost,
-// for any input. `language`: any code of the text's language; it chooses the abbreviations.
+// The pieces of a text as byte ranges, in order. Only white space lies outside of the pieces, and
+// no piece begins or ends with it, so no other bytes are lost, whatever the input. `language`: any
+// code of the text's language; it selects the abbreviations.
 //
-// In doubt it does not cut: two sentences translate well in one piece, half a sentence does not.
-// Quotes and brackets of some hundred bytes stay whole. Thai and Lao have no sign for the end of a
-// sentence.
+// In doubt it does not cut: two sentences translate well as one piece, half a sentence does not.
+// Quoted or bracketed parts of up to 400 bytes stay whole. Thai and Lao have no sign for the end of
+// a sentence.
 std::vector<Span> Segment(std::string_view text, std::string_view language, Split split);
 
 // Returns approximately how many bytes of the beginning of a text fit; all of it if it fits.
@@ -35,8 +35,9 @@ using Fitting = std::function<size_t(std::string_view)>;
 // bytes, then with more while all of them fit. Part and rest are trimmed like pieces.
 Span TakePart(std::string_view text, Span* rest, size_t tried, const Fitting& fitting);
 
-// Text between the translations of two pieces that have `gap` between them: `gap`, except that
-// Chinese and Japanese have no single space, and other languages get a space if `gap` is empty.
+// The text between the translations of two pieces whose sources are separated by `gap`: `gap`
+// itself, but nothing for a single space in Chinese and Japanese, and a space in other languages if
+// `gap` is empty.
 std::string GapInTarget(std::string_view gap, std::string_view target_language);
 
 }  // namespace ct2triton

@@ -61,7 +61,7 @@ struct Open {
   size_t begin;
 };
 
-// Adds the part that a sign closes, in place of those inside it. Whether it closed one.
+// Adds the part that a sign closes and removes those inside it. Returns whether it closed one.
 bool Close(char32_t point, size_t end, std::vector<Open>* open, std::vector<Span>* parts) {
   for (size_t depth = open->size(); depth-- > 0;) {
     if (!Pairs((*open)[depth].point, point)) continue;

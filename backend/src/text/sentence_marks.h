@@ -15,7 +15,7 @@ enum class Mark {
   kNone,
   kFullStop,  // . which also marks abbreviations, ordinals and decimals
   kEllipsis,  // the sentence may go on after it
-  kSpaced,    // ! ? and their kin: end a sentence before white space only
+  kSpaced,    // ! ? and similar signs: end a sentence before white space only
   kFirm,      // of scripts without spaces: always ends a sentence
 };
 
@@ -23,8 +23,8 @@ Mark MarkOf(char32_t point);
 bool IsClosing(char32_t point);  // quotes and brackets that may follow a terminator
 bool IsOpening(char32_t point);  // quotes, brackets and dashes that may begin a sentence
 
-// The quoted and bracketed parts of one line, outermost only, in order: only closed ones of at most
-// `most_bytes`.
+// The outermost quoted and bracketed parts of one line, in order. Parts that are not closed or are
+// longer than `most_bytes` are left out.
 std::vector<Span> EnclosedParts(std::string_view line, size_t most_bytes);
 
 }  // namespace ct2triton

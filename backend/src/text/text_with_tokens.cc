@@ -44,7 +44,7 @@ TextWithTokens::TextWithTokens(const std::filesystem::path& file, const TokenRul
   }
   if (beside == "first") begins_ = Begins::kFirstText;
   drops_spaces_ = beside == "words";
-  // T5 gets its task in words before the text: an added token then follows a space.
+  // T5's task is written before the text, so an added token follows a space.
   if (rules.family == "t5" && !rules.languages.empty()) before_ = " ";
   std::vector<AddedToken> as_written;
   std::vector<AddedToken> normalized;

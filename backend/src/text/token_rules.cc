@@ -15,7 +15,7 @@ namespace ct2triton {
 namespace {
 
 constexpr int kFormat = 1;
-constexpr size_t kFewLanguages = 24;  // all of which a message names
+constexpr size_t kFewLanguages = 24;  // up to this many, a message names all
 constexpr size_t kShownLanguages = 5;
 
 bool IsLetter(char c) { return c >= 'a' && c <= 'z'; }
@@ -46,7 +46,7 @@ bool Has(const Language& language, Side side) {
 
 const char* Name(Side side) { return side == Side::kSource ? "source" : "target"; }
 
-// All languages if they are few, else some.
+// Codes for a message: all languages if they are few, else some.
 std::string KnownLanguages(const std::vector<Language>& languages, Side side) {
   std::vector<std::string_view> codes;
   for (const Language& language : languages) {
@@ -60,7 +60,7 @@ std::string KnownLanguages(const std::vector<Language>& languages, Side side) {
   return codes.empty() ? "it has none" : known;
 }
 
-// Of the tensor that names it.
+// Name of the input tensor that names the language of this side.
 const char* InputOf(Side side) {
   return side == Side::kSource ? "source_language" : "target_languages";
 }

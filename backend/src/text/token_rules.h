@@ -13,7 +13,7 @@ namespace ct2triton {
 
 enum class Side { kSource, kTarget };
 
-// One language of a model, and the ids that ask for it: see `Language` in prepared_model.py.
+// One language of a model, and the IDs that select it: see `Language` in prepared_model.py.
 struct Language {
   std::string code;
   bool source = true;
@@ -23,19 +23,19 @@ struct Language {
   std::vector<int> target_prefix_ids;
 };
 
-// What ct2-prepare writes as languages.json: how ids are put together, and the names of the
-// languages. The Python client reads the same file (`TokenRules` in prepared_model.py, which
-// explains each part). Const once read.
+// The content of languages.json, which ct2-prepare writes: how rows of IDs are composed, and the
+// names of the languages. The Python client reads the same file (`TokenRules` in prepared_model.py,
+// which explains each member). Immutable once read.
 struct TokenRules {
   // Reads languages.json of a folder; throws Error, naming the file.
   static TokenRules Read(const std::filesystem::path& folder);
-  // The same of the file's content; `name` is for messages.
+  // Reads the content of a languages.json; `name` is the file's name for messages.
   static TokenRules Parse(std::string_view content, const std::string& name);
 
-  // The language that a name means: a code or alias in any case, - and _ alike; a region that the
-  // model does not know is ignored. For an empty name, the only language of that side; null where
-  // there are several and none is needed, and for any source of a model that ignores the source
-  // language. Throws Error.
+  // The language that a name means: a code or alias, in upper or lower case, with - or _. A region
+  // that the model does not know is ignored. For an empty name, the only language of that side, or
+  // null if there are several and none is needed. Null for any source name if the model ignores the
+  // source language. Throws Error.
   const Language* Find(std::string_view name, Side side) const;
 
   std::string family;

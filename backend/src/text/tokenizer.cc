@@ -64,7 +64,7 @@ std::vector<int> Tokenizer::TargetPiecesOf(std::string_view text) const {
   return Split(text, *of_targets_, /*source_ids=*/!numbers_differ_);
 }
 
-// The special tokens are known by the ids of sources.
+// `source_ids`: the pieces have source IDs, by which special tokens are recognized.
 std::vector<int> Tokenizer::Split(std::string_view text, const Pieces& pieces,
                                   bool source_ids) const {
   CheckUtf8(text);
@@ -108,7 +108,7 @@ std::vector<int> Tokenizer::Source(std::string_view text, std::string_view sourc
   return FrameOf(source_language, target_language).Around(PiecesOf(text));
 }
 
-// Where places say nothing, pieces are taken to be of one length.
+// Where spans are not known, pieces are assumed to be of equal length.
 size_t Tokenizer::Fitting(std::string_view text, size_t most_pieces) const {
   const std::vector<Span> places = pieces_->Places(text);
   if (places.size() <= most_pieces) return text.size();

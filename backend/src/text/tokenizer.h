@@ -12,21 +12,21 @@
 
 namespace ct2triton {
 
-// Ids before and after those of a text's pieces in a row of INPUT_IDS.
+// The IDs before and after those of the pieces in a row of INPUT_IDS.
 struct Frame {
   std::vector<int> before;
   std::vector<int> after;
 
   size_t size() const { return before.size() + after.size(); }
-  // The row of these pieces; empty where there are none.
+  // The complete row for these pieces; empty if there are none.
   std::vector<int> Around(const std::vector<int>& pieces) const;
 };
 
-// The tokenizer of a prepared model: from a text to rows of ids, and back. It gives the ids and
-// texts of the Python client (client/tokenization.py, client/requests.py), from the same files.
-// Const: one per model, shared by all threads.
+// The tokenizer of a prepared model: converts a text to rows of IDs and back. Its results equal
+// those of the Python client (client/tokenization.py, client/requests.py), which reads the same
+// files. Immutable: all threads share one per model.
 //
-// A language is named by a code or alias; an empty name is none. Errors of arguments are
+// A language is named by a code or alias; an empty name means no language. Errors in arguments are
 // kInvalidArgument, with a sentence for the client.
 class Tokenizer {
  public:
@@ -46,24 +46,25 @@ class Tokenizer {
   // text is not UTF-8 (with the offset of the byte), or the model does not have a language.
   std::vector<int> Source(std::string_view text, std::string_view source_language,
                           std::string_view target_language) const;
-  // The two parts of Source: what depends on the text, and what on the languages.
+  // The two parts of Source: PiecesOf depends on the text, FrameOf on the languages.
   std::vector<int> PiecesOf(std::string_view text) const;
   // Pieces of a translation, or of a part of one, as a row of OUTPUT_IDS has them.
   std::vector<int> TargetPiecesOf(std::string_view text) const;
   Frame FrameOf(std::string_view source_language, std::string_view target_language) const;
-  // Approximate number of bytes at the beginning of a text that make this many pieces; all of it if
-  // it has no more pieces.
+  // Approximate number of bytes at the beginning of a text that make `most_pieces` pieces; the
+  // length of the text if it has no more pieces.
   size_t Fitting(std::string_view text, size_t most_pieces) const;
   // TARGET_PREFIX; empty if the model has none.
   std::vector<int> Prefix(std::string_view target_language) const;
   // Number of IDs of a row of OUTPUT_IDS that are the prefix.
   size_t PrefixLength(std::string_view target_language) const;
   // Span of each ID of Source in the text, in bytes; empty for IDs that are not pieces of the text.
-  // `ids`: of the row, which may have been cut; the ids after its pieces, which stay, have no span.
+  // `ids` is the length of the row, which may have lost pieces at their end; the IDs after the
+  // pieces remain and have no entry.
   std::vector<Span> SourcePlaces(std::string_view text, std::string_view source_language,
                                  std::string_view target_language, size_t ids) const;
-  // Text of a row of OUTPUT_IDS; special tokens, and with them the prefix's, have none. `places`:
-  // gets where the text of each id is in it; its spaces count.
+  // Text of a row of OUTPUT_IDS; special tokens, including those of the prefix, have no text.
+  // `places` receives the span of each ID's text, including its spaces.
   std::string Text(const int* ids, size_t count, std::vector<Span>* places = nullptr) const;
   // The stable beginning of the text of an unfinished row of OUTPUT_IDS, in whole characters.
   std::string SettledText(const int* ids, size_t count) const;
@@ -75,9 +76,10 @@ class Tokenizer {
 
   TokenRules rules_;
   std::shared_ptr<const Pieces> pieces_;
-  std::shared_ptr<const Pieces> of_targets_;  // splits translations; the same where one model does
-  const bool numbers_differ_;                 // of the pieces of both sides
-  std::vector<bool> is_special_;              // by id, of sources
+  std::shared_ptr<const Pieces>
+      of_targets_;                // splits translations; equals `pieces_` if one model splits both
+  const bool numbers_differ_;     // the IDs of a piece differ between the two sides
+  std::vector<bool> is_special_;  // by source ID
 };
 
 }  // namespace ct2triton

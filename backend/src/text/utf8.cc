@@ -17,7 +17,7 @@ uint32_t CodePoint(std::string_view character) {
   return code;
 }
 
-// White space by Python: Unicode's separators of words, lines and paragraphs.
+// White space as Python's str.isspace() defines it.
 bool IsSpace(std::string_view character) {
   const uint32_t code = CodePoint(character);
   if (code < 0x80) return (code >= 0x09 && code <= 0x0D) || (code >= 0x1C && code <= 0x20);
@@ -25,7 +25,7 @@ bool IsSpace(std::string_view character) {
          code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-// The last character of a text; one byte where that is no UTF-8.
+// The last character of a text, or its last byte if that is not UTF-8.
 std::string_view LastCharacter(std::string_view text) {
   for (size_t size = 1; size <= 4 && size <= text.size(); ++size) {
     const std::string_view end = text.substr(text.size() - size);

@@ -7,8 +7,8 @@
 
 namespace ct2triton {
 
-// Bytes of the first character of the text; 0: none, because the text is empty or invalid UTF-8 (a
-// stray or missing byte, half a surrogate pair, a longer form than needed, above U+10FFFF).
+// Bytes of the first character of the text; 0 if the text is empty or begins with invalid UTF-8 (a
+// stray or missing byte, half a surrogate pair, an overlong form, or a value above U+10FFFF).
 size_t Utf8Character(std::string_view text);
 
 // Offset of the first byte that belongs to no character; nullopt for valid UTF-8.

@@ -13,7 +13,7 @@ struct Range {
 };
 
 // Unicode 14 above ASCII, in order: general categories L, M, Nd, Nl and Pc, letters in circles and
-// squares, and the joiners. Code points that are no characters lie in either kind of range.
+// squares, and the joiners. Unassigned code points may be inside or outside of the ranges.
 // clang-format off
 constexpr Range kRanges[] = {
     {0xAA, 0xAA}, {0xB5, 0xB5}, {0xBA, 0xBA}, {0xC0, 0xD6}, {0xD8, 0xF6}, {0xF8, 0x2C1},

@@ -3,8 +3,8 @@
 
 namespace ct2triton {
 
-// Whether a code point is a part of words: letters, marks, digits, joining punctuation. It is what
-// Unicode's rules for regular expressions call \w.
+// Whether a code point is part of a word: a letter, mark, digit or joining punctuation, as \w in
+// Unicode's rules for regular expressions.
 bool IsWordCharacter(char32_t point);
 
 }  // namespace ct2triton

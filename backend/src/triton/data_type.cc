@@ -65,7 +65,7 @@ size_t IntegerByteSize(TRITONSERVER_DataType type) {
 }
 
 void NarrowIntegers(const std::vector<int64_t>& values, TRITONSERVER_DataType type, void* data) {
-  switch (IntegerByteSize(type)) {  // whatever the sign, the bytes are the same
+  switch (IntegerByteSize(type)) {  // signed and unsigned types have the same bytes
     case 1:
       return Narrow<uint8_t>(values, data);
     case 2:

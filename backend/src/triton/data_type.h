@@ -16,7 +16,7 @@ namespace ct2triton {
 // neither an integer type, TYPE_FP32 nor TYPE_STRING.
 TRITONSERVER_DataType DataTypeFromConfig(const std::string& name);
 
-// None for types that are not integers.
+// nullopt for types that are not integers.
 std::optional<IntegerType> IntegerTypeOf(TRITONSERVER_DataType type);
 
 // Bytes of one element of an integer type; 0 for every other type.

@@ -16,14 +16,15 @@ struct DeleteError {
 };
 using OwnedError = std::unique_ptr<TRITONSERVER_Error, DeleteError>;
 
-// Throws what a C call reported, and frees it; nothing if it succeeded. `doing` leads the text.
+// Throws the error that a C call returned as an Error, and frees it. Does nothing if it is null.
+// `doing` begins the text.
 void ThrowIfError(TRITONSERVER_Error* error, const char* doing);
 
 // Writes the exception that is being handled into the log. Call it inside a catch block only.
 void LogCurrentError() noexcept;
 
-// Makes a call of Triton whose failure can only be logged. Also logs what Triton throws without
-// memory.
+// Calls a Triton function whose failure can only be logged. Also logs exceptions, which Triton
+// throws when memory is exhausted.
 template <typename Call>
 void LogIfError(const char* doing, Call&& call) noexcept {
   try {
@@ -33,11 +34,11 @@ void LogIfError(const char* doing, Call&& call) noexcept {
   }
 }
 
-// A new object, owned by the caller. Waits while there is no memory: without an object, Triton
-// would treat the failure as a success, and the client would wait forever.
+// A new object, owned by the caller. Waits while memory is exhausted, because without an object
+// Triton would treat the failure as a success, and the client would wait forever.
 TRITONSERVER_Error* ToTritonError(const Error& error) noexcept;
 
-// Runs one entry point. No exception leaves it: Triton would end the process.
+// Runs one entry point. No exception leaves it, because that would end the process.
 template <typename Function>
 TRITONSERVER_Error* Guard(Function&& function) noexcept {
   try {
@@ -48,7 +49,7 @@ TRITONSERVER_Error* Guard(Function&& function) noexcept {
   }
 }
 
-// Throws Error(kUnsupported) if the server's backend API lacks what we call.
+// Throws Error(kUnsupported) if the server's backend API is older than the functions that we call.
 void RequireBackendApi();
 
 }  // namespace ct2triton

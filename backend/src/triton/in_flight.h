@@ -7,7 +7,7 @@
 
 namespace ct2triton {
 
-// Counts the requests of one instance that are not yet given back.
+// Counts the requests of one instance that are not yet released.
 class InFlight {
  public:
   void Add() noexcept;

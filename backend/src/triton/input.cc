@@ -33,7 +33,7 @@ Buffer ReadBuffer(const Input& input, uint32_t index) {
   return buffer;
 }
 
-// `each`, times all dimensions.
+// `each` multiplied by all dimensions.
 uint64_t ShapeTimes(const Input& input, uint64_t each) {
   for (const int64_t dim : input.shape) {
     if (dim < 0 || __builtin_mul_overflow(each, static_cast<uint64_t>(dim), &each)) {
@@ -53,7 +53,7 @@ size_t ElementCount(const Input& input, size_t element_bytes) {
   return bytes / element_bytes;
 }
 
-// An element may cross the border of two buffers.
+// Joins the buffers, because an element may be split between two of them.
 std::shared_ptr<const std::string> JoinBuffers(const Input& input) {
   auto bytes = std::make_shared<std::string>();
   bytes->reserve(input.byte_size);

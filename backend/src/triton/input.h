@@ -25,9 +25,8 @@ struct Input {
 
 Input DescribeInput(TRITONBACKEND_Input* handle);
 
-// A view of the ids of an input, valid until the request is released. They are joined if they are
-// in several buffers. Throws Error(kInvalidArgument) for other types, and for memory that the CPU
-// cannot read.
+// A view of the IDs of an input, valid until the request is released. IDs in several buffers are
+// joined. Throws Error(kInvalidArgument) for other types, and for memory that the CPU cannot read.
 IdTensor ReadIds(const Input& input);
 
 // The bytes of all inputs of a request.
@@ -40,11 +39,11 @@ struct StringTensor {
   std::shared_ptr<const std::string> bytes;  // as received
 };
 
-// Whether any value of a tensor of BOOL is true. Throws Error(kInvalidArgument): another type.
+// Whether any value of a BOOL tensor is true. Throws Error(kInvalidArgument) for other types.
 bool ReadFlag(const Input& input);
 
-// Takes at most a small multiple of the input's memory. Throws Error(kInvalidArgument): a type
-// that is not BYTES, or lengths that do not fit.
+// Uses at most a small multiple of the input's memory. Throws Error(kInvalidArgument) if the type
+// is not BYTES or the lengths of the strings do not match the input's size.
 StringTensor ReadStrings(const Input& input);
 
 }  // namespace ct2triton

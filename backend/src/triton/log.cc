@@ -11,7 +11,7 @@ void Log(TRITONSERVER_LogLevel level, const char* text) noexcept {
     // The name replaces the source file in Triton's own lines.
     TRITONSERVER_Error* error = TRITONSERVER_LogMessage(level, "ctranslate2", 0, text);
     if (error != nullptr) TRITONSERVER_ErrorDelete(error);
-  } catch (...) {  // Triton has no memory for the line, so this cannot be reported either
+  } catch (...) {  // memory is exhausted, so this cannot be reported either
   }
 }
 

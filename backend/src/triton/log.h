@@ -13,7 +13,7 @@ void LogError(const char* text) noexcept;
 bool VerboseLogEnabled() noexcept;
 void LogVerbose(const std::string& text) noexcept;
 
-// Builds the text only when it is logged. For lines of each request.
+// Builds the text only if it is logged. For lines that are written per request.
 template <typename MakeText>
 void LogVerboseLazily(MakeText&& make_text) {
   if (VerboseLogEnabled()) LogVerbose(std::forward<MakeText>(make_text)());

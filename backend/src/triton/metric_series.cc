@@ -23,8 +23,8 @@ TRITONSERVER_MetricKind KindOf(const MetricSpec& spec) {
   return TRITONSERVER_METRIC_KIND_COUNTER;
 }
 
-// One for all models, never deleted: what is counted under equal labels, as by two loads of one
-// model, then is one line.
+// All models share one family, which is never deleted, so series with equal labels are one line, as
+// when a model is loaded twice.
 TRITONSERVER_MetricFamily* FamilyOf(const MetricSpec& spec) {
   static std::vector<TRITONSERVER_MetricFamily*>* const families = [] {
     auto* made = new std::vector<TRITONSERVER_MetricFamily*>;
@@ -103,7 +103,8 @@ MetricSeries::MetricSeries(Metric metric, const std::string& model, uint64_t ver
   metric_.reset(made);
 }
 
-// What a gauge shows of this object goes; what a counter has counted stays while the line does.
+// Removes this object's share of a gauge. A counter keeps what was counted as long as its line
+// exists.
 MetricSeries::~MetricSeries() {
   if (metric_ && spec_->kind == MetricKind::kGauge) MoveTo(0);
 }

@@ -15,18 +15,18 @@ struct DeleteMetric {
   void operator()(TRITONSERVER_Metric* metric) const noexcept;
 };
 
-// One line at Triton's /metrics, of one model version. It is removed with this object, unless
+// One line of one model version at Triton's /metrics. It is removed with this object, unless
 // another load of the same version shares the line; then both add to it.
 class MetricSeries {
  public:
-  // `value`: of the metric's own label; empty where it has none. Throws Error.
+  // `value`: value of the metric's own label; empty if it has none. Throws Error.
   MetricSeries(Metric metric, const std::string& model, uint64_t version,
                const std::string& value = "");
   ~MetricSeries();
   MetricSeries(MetricSeries&& other) = default;
   MetricSeries& operator=(MetricSeries&&) = delete;
 
-  // Shows that the count of this object is now `count`. For a counter or a gauge.
+  // Sets the count of this object, which must be a counter or a gauge.
   void MoveTo(uint64_t count) noexcept;
   // Adds an observation to a histogram.
   void Observe_ns(uint64_t ns) noexcept;
@@ -37,7 +37,7 @@ class MetricSeries {
   uint64_t shown_ = 0;
 };
 
-// Whether the server has histograms. Without them, they are left out.
+// Whether the server has histograms. Servers without them do not show these metrics.
 bool HasHistograms() noexcept;
 
 }  // namespace ct2triton

@@ -107,7 +107,7 @@ Device InstanceDevice(TRITONBACKEND_ModelInstance* instance) {
 }
 
 void SetPreferredInstances(TRITONBACKEND_BackendAttribute* attributes) {
-  // Triton takes the first that fits.
+  // Triton uses the first one that applies.
   if (GpuCount() > 0) PreferInstances(attributes, TRITONSERVER_INSTANCEGROUPKIND_GPU);
   PreferInstances(attributes, TRITONSERVER_INSTANCEGROUPKIND_CPU);
 }

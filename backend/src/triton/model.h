@@ -29,7 +29,7 @@ TRITONBACKEND_Model* InstanceModel(TRITONBACKEND_ModelInstance* instance);
 Device InstanceDevice(TRITONBACKEND_ModelInstance* instance);
 
 // Where Triton puts instances when a model's config does not say: one on each GPU if CTranslate2
-// can use any, else one on the CPU. A pool of workers makes more than one pointless.
+// can use any, else one on the CPU. An instance has a pool of workers, so more gain nothing.
 void SetPreferredInstances(TRITONBACKEND_BackendAttribute* attributes);
 
 }  // namespace ct2triton

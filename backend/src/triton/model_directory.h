@@ -9,8 +9,8 @@
 namespace ct2triton {
 
 // The folder with the files of CTranslate2 (model.bin, ...): where `model_path` says, relative to
-// the model's folder; else `<version>/model`, or what default_model_filename names in its place, or
-// the version's folder itself. Throws Error: kNotFound, naming the places; kInvalidArgument.
+// the model's folder; else `<version>/model`, the folder that default_model_filename names instead,
+// or the version's folder itself. Throws Error: kNotFound, naming the places; kInvalidArgument.
 std::string FindModelDirectory(const std::string& model_folder, uint64_t version,
                                const ModelConfig& config);
 

@@ -18,21 +18,21 @@ namespace {
 
 constexpr uint64_t kPeriod_ns = 100'000'000;
 
-// None of these has a destructor.
+// None of these variables has a destructor, so they stay valid during exit().
 std::mutex mutex;
 size_t users = 0;
 std::atomic<uint64_t> renewed_ns{0};
 thread_local bool removes = false;
 
-// glibc gives handlers of this kind the status, too.
+// glibc also passes the exit status to handlers of this kind.
 void EndProcess(void* /*argument*/, int status) {
   if (removes) return;
   std::fflush(stdout);
   std::quick_exit(status);
 }
 
-// Registered as the destructor of an object in a shared library with the handle `&users`: what
-// std::atexit registers cannot be taken away.
+// Registered as the destructor of an object in a shared library with the handle `&users`, because a
+// handler registered with std::atexit cannot be removed.
 bool Add() noexcept {
   const auto untyped = reinterpret_cast<void (*)()>(EndProcess);
   renewed_ns = SteadyNow_ns();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exit() while models are loaded. Triton calls it when its --exit-timeout-secs is over.
+// Handles exit() while models are loaded. Triton calls it when --exit-timeout-secs has passed.
 #pragma once
 
 namespace ct2triton {
 
-// While one of these exists, exit() ends the process with its status and destroys nothing. It would
-// destroy the static objects of all libraries (ours, CTranslate2's, Triton's) while threads use
-// them; and Triton's gRPC server, which is one of them, waits for the requests that run.
+// While an object of this class exists, exit() ends the process with its status and destroys
+// nothing. Otherwise it would destroy the static objects of all libraries (ours, CTranslate2's,
+// Triton's) while threads use them. One of them, Triton's gRPC server, would also wait for the
+// requests in progress.
 class ExitsAtOnce {
  public:
   ExitsAtOnce();  // throws std::bad_alloc

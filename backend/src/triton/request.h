@@ -22,14 +22,14 @@ class RequestHandle {
   RequestHandle& operator=(const RequestHandle&) = delete;
 
   void Own(TRITONBACKEND_Request* handle) noexcept { handle_ = handle; }
-  // Afterwards the model that it belongs to may be gone.
+  // Afterwards, Triton may unload the model that the request belongs to.
   void Release() noexcept;
 
   // Counts each response from now on. `start_ns`: when the request arrived.
   void CountResponses(TRITONBACKEND_ModelInstance* instance, uint64_t start_ns) noexcept {
     statistics_ = ResponseStatistics::Of(instance, handle_, start_ns);
   }
-  // Null: not counted.
+  // Null if responses are not counted.
   ResponseStatistics* statistics() const noexcept { return statistics_.get(); }
 
   bool owned() const noexcept { return handle_ != nullptr; }
@@ -38,7 +38,7 @@ class RequestHandle {
   std::string Id() const;  // empty if the client gave none
   // Always false on servers that do not report it.
   bool IsCancelled() const noexcept;
-  // The client's time limit; 0: none, or the server does not report it.
+  // The client's time limit; 0 if it set none or the server does not report it.
   uint64_t Timeout_us() const;
   std::vector<std::pair<std::string, ParameterValue>> Parameters() const;
   std::vector<TRITONBACKEND_Input*> Inputs() const;  // in no particular order

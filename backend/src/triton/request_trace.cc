@@ -8,7 +8,8 @@
 namespace ct2triton {
 namespace {
 
-// Triton's work on an activity grows with the number of those before it.
+// Limits the rows in a trace, because Triton's work on an activity grows with the number of earlier
+// ones.
 constexpr size_t kMostRows = 8;
 
 constexpr const char* kDoing = "tracing a request";

@@ -20,7 +20,7 @@ class RequestTrace {
   void Begin(const RequestHandle& request) noexcept;
   // Adds an answered or failed row.
   void Add(size_t row, const RunTimes& times) noexcept;
-  // Before the request is released.
+  // Call it before the request is released.
   void Report() noexcept;
 
  private:

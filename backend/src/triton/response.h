@@ -24,7 +24,7 @@ class Response {
   void* AddOutput(const std::string& name, TRITONSERVER_DataType type,
                   const std::vector<int64_t>& shape, size_t byte_size);
 
-  // Sends the answer, or its last part. `error` null: success.
+  // Sends the response, or its last part. `error` is null for success.
   void Send(const Error* error = nullptr);
   // Sends a part that is not the last. Only for decoupled models.
   void SendPart();

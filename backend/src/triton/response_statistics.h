@@ -12,8 +12,8 @@ namespace ct2triton {
 // thread-safe.
 class ResponseStatistics {
  public:
-  // Null on servers that have no such statistics, or no memory. `start_ns`: of the steady clock,
-  // when work on the first response began.
+  // Null if the server has no such statistics, or memory is exhausted. `start_ns`: time on the
+  // steady clock when work on the first response began.
   static std::unique_ptr<ResponseStatistics> Of(TRITONBACKEND_ModelInstance* instance,
                                                 TRITONBACKEND_Request* request,
                                                 uint64_t start_ns) noexcept;
@@ -22,8 +22,8 @@ class ResponseStatistics {
   ResponseStatistics(const ResponseStatistics&) = delete;
   ResponseStatistics& operator=(const ResponseStatistics&) = delete;
 
-  // A response has been sent. `output_ns`: when its tensors began to be written. `error`: that it
-  // was sent with, or null.
+  // Counts a response that has been sent. `output_ns`: when the backend began to write its tensors.
+  // `error`: the error that it was sent with, or null.
   void Report(uint64_t output_ns, TRITONSERVER_Error* error) noexcept;
 
  private:
