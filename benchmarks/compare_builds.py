@@ -3,11 +3,11 @@
 
     python benchmarks/compare_builds.py OLD.so NEW.so [--rounds 12] [--load nllb-600m]
 
-Each build lies beside its other libraries. Both are served at once, and the same rows go to one and
-then to the other; a table gives each scenario's geometric mean of the ratios NEW / OLD and their
-range. `--load` compares a server's start with an int8 model of this shape instead: seconds and MiB
-resident at most. NEW is started twice, first with an empty cache of proofs and then with the
-proof that the first start wrote. The files are in the page cache.
+Each build is in one folder with its other libraries. Both are served at once, and the same rows go
+to one and then to the other. A table gives each scenario's geometric mean of the ratios NEW / OLD
+and their range. `--load` compares a server's start with an int8 model of this shape instead, in
+seconds and in MiB of peak resident memory. NEW is started twice, first with an empty cache of
+proofs and then with the proof that the first start wrote. The files are in the page cache.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def rates_in_turn(
     rows: Rows,
     rounds: int,
 ) -> tuple[list[float], list[float]]:
-    """Rows a second of both servers in each round, after a round of warm-up."""
+    """Return rows per second of both servers in each round, after a warm-up round."""
     rates: tuple[list[float], list[float]] = ([], [])
     with ThreadPoolExecutor(len(models)) as pool:
         for turn in range(-1, rounds):
@@ -142,7 +142,7 @@ def compare_loads(args: argparse.Namespace, model: Path, scratch: Path) -> None:
 
 
 def start(plugin: Path, repository: Path) -> tuple[float, float]:
-    """Seconds until a server with this build is ready, and MiB resident at most."""
+    """Return seconds until a server with this build is ready, and its peak resident MiB."""
     begin = time.perf_counter()
     with server(plugin, repository) as started:
         seconds = time.perf_counter() - begin
@@ -151,7 +151,7 @@ def start(plugin: Path, repository: Path) -> tuple[float, float]:
 
 
 def server(plugin: Path, repository: Path) -> TritonServer:
-    """A server, not started yet, with this build of the backend."""
+    """Return a server with this build of the backend, not started yet."""
     os.environ["CT2_TRITON_PLUGIN"] = str(plugin.resolve())
     return TritonServer(ServerOptions([repository]))
 

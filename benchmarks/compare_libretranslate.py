@@ -43,9 +43,9 @@ TARGETS = {
     "nl": ("nld_Latn", "Dutch"),
     "pt": ("por_Latn", "Portuguese"),
 }
-BEAM_SIZE = 4  # LibreTranslate's least
+BEAM_SIZE = 4  # LibreTranslate's minimum
 STARTS_S = 120.0
-# What LibreTranslate answered to each request, and the gateway's answer where it is another.
+# LibreTranslate's response to each request, and the gateway's response where it differs.
 RECORD = Path(__file__).parents[1] / "tests" / "server" / "gateway" / "libretranslate.json"
 LIMITS = {"char-limit": "80", "batch-limit": "3", "alternatives-limit": "2"}
 SERVERS = {
@@ -54,7 +54,7 @@ SERVERS = {
     "no files": ["--disable-files-translation"],
 }
 KEY = "secret"
-# A file's name begins with an identifier, of LibreTranslate's or of the gateway's kind.
+# A file's name begins with an identifier in LibreTranslate's or the gateway's format.
 _KEPT = re.compile(r"^http.*/download_file/[0-9a-f-]+\.")
 
 
@@ -85,7 +85,7 @@ def write_packages(folder: Path) -> None:
 
 
 def serve(arguments: list[str]) -> None:
-    """Starts LibreTranslate; a text is one sentence."""
+    """Starts LibreTranslate, which treats each text as one sentence."""
     from argostranslate import translate
     from libretranslate.main import main
 
@@ -103,7 +103,7 @@ def serve(arguments: list[str]) -> None:
 
 
 async def answer_of(session: Any, url: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Sends a recorded request; gives its answer without what differs from run to run."""
+    """Sends a recorded request; returns the response without the parts that vary between runs."""
     import aiohttp
 
     headers = request.get("headers", {})
@@ -162,7 +162,7 @@ async def load(session: Any, url: str, clients: int, requests: int) -> tuple[flo
 
 
 async def compare(urls: list[str], requests: int) -> None:
-    """Prints the speed of both in turn."""
+    """Measures both alternately and prints their speed."""
     import aiohttp
 
     async with aiohttp.ClientSession() as session:
@@ -175,7 +175,7 @@ async def compare(urls: list[str], requests: int) -> None:
 
 
 async def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Waits until a program answers."""
+    """Waits until a server answers."""
     import aiohttp
 
     end = time.monotonic() + STARTS_S
@@ -197,7 +197,7 @@ def free_port() -> int:
 
 
 def started(stack: ExitStack, command: list[str], home: Path) -> str:
-    """Starts a server that ends with the stack, in a home of its own; gives its address."""
+    """Starts a server with its own home folder; the stack stops it. Returns its address."""
     port = free_port()
     process = subprocess.Popen(
         [*command, "--port", str(port)], cwd=home, env={**os.environ, "HOME": str(home)}
@@ -210,7 +210,7 @@ def started(stack: ExitStack, command: list[str], home: Path) -> str:
 
 
 def add_key(home: Path) -> None:
-    """Makes LibreTranslate's database of keys."""
+    """Makes LibreTranslate's database of API keys."""
     (home / "db").mkdir()
     with closing(sqlite3.connect(home / "db" / "api_keys.db")) as base, base:
         columns = 'api_key TEXT, req_limit INTEGER, "char_limit" INTEGER DEFAULT NULL'
@@ -228,7 +228,7 @@ async def ask_all(urls: dict[str, str], record: dict[str, Any]) -> None:
 
 
 def record(libretranslate: Path) -> None:
-    """Asks LibreTranslate all that is on record, and writes down what it answers."""
+    """Sends the recorded requests to LibreTranslate and records its responses."""
     found = json.loads(RECORD.read_text())
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         home = Path(folder)

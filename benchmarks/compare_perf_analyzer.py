@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from ct2_triton.bench.workload import Sentence
 
 _NAME = "perf_analyzer"
-# What it needs by these names, which the wheel nvidia-pytriton carries under others.
+# Libraries that it loads by these names. The wheel nvidia-pytriton has them under other names.
 _LIBRARIES = {"libb64.so.0d": "libb64-*.so*", "libcudart.so.12": "libcudart-*.so*"}
 _FIGURES = ("sentences/s", "p50 ms", "p95 ms", "p99 ms", "queue ms", "compute ms")
 _COMPUTE = ("Server Compute Input", "Server Compute Infer", "Server Compute Output")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the script's arguments: those of ct2-bench, and two."""
+    """Declare the script's arguments: those of ct2-bench, and two more."""
     cli.add_what(parser)
     cli.add_workload(parser)
     parser.add_argument("--binary", type=Path, help="perf_analyzer (default: the one on PATH)")

@@ -42,7 +42,7 @@ def write_ensemble(model: Path) -> None:
 
 
 def _fill_step(config: Any, name: str, suffix: str, types: dict[str, int]) -> None:
-    """Make it a Python model, one process of one instance."""
+    """Fill in the configuration of a Python model with one instance, which is one process."""
     _, inputs, outputs = _STEPS[suffix]
     config.backend = "python"
     _add_tensors(config, inputs, outputs, types)
@@ -52,7 +52,7 @@ def _fill_step(config: Any, name: str, suffix: str, types: dict[str, int]) -> No
 
 
 def _fill_ensemble(config: Any, name: str) -> None:
-    """Send each tensor from where it comes to where it is needed; each has one name throughout."""
+    """Connect the steps' tensors, each of which has the same name in all steps."""
     config.platform = "ensemble"
     _add_tensors(config, (_TEXT, _SOURCE, _TARGET), (_OUT,), {})
     steps = {name + suffix: tensors for suffix, (_, *tensors) in _STEPS.items()}
@@ -71,7 +71,7 @@ def _add_tensors(
     outputs: tuple[str, ...],
     types: dict[str, int],
 ) -> None:
-    """Declare rows of ids, of the type that the model has, and one text of a kind for each row."""
+    """Declare tensors of ID rows, with the model's type, and tensors of one text per row."""
     for names, declared in ((inputs, config.input), (outputs, config.output)):
         for name in names:
             tensor = declared.add(name=name, dims=[-1 if name in types else 1])

@@ -77,7 +77,7 @@ class Line:
         return _time(self.updates[-1]) - _time(self.updates[0])
 
     def said(self) -> list[float]:
-        """Give, for each caption, the source words that had been said when it was there."""
+        """Return, for each caption, the number of source words spoken when it was shown."""
         times = [_time(update) for update in self.updates]
         counts = [0, *(len(_words(update.text)) for update in self.updates)]
         return [float(counts[bisect_right(times, seen.at_s)]) for seen in self.seen]

@@ -44,21 +44,21 @@ class Retranslation:
         self._last = Interim("")
 
     def draft(self) -> Draft:
-        """Start from nothing, or with a bias towards the previous translation."""
+        """Return no draft, or the previous translation if there is a bias towards it."""
         return Draft((), self._last.tokens, self._bias) if self._bias > 0 else Draft()
 
     def take(self, interim: Interim) -> Shown:
-        """Show the interim, less what is masked."""
+        """Show the interim translation without its masked words."""
         self._last = interim
         words = split_words(interim.text)
         return Shown("", join_words(words[: max(0, len(words) - self._mask)]))
 
     def held(self, interim: Interim) -> Shown:
-        """Show it all the same: nothing is settled."""
+        """Show the interim translation in any case: no word is committed."""
         return self.take(interim)
 
     def completion(self, final: Interim) -> None:
-        """Let the final take the place of all that was shown."""
+        """Let the final replace everything shown so far."""
 
 
 # Ways to make captions, beside the three modes, that are measured for comparison.
@@ -86,7 +86,7 @@ POLICIES: dict[str, Callable[[Decode], Policy]] = {
 
 @dataclass(frozen=True)
 class Seen:
-    """A caption and the moment at which it was there, in seconds since the event began."""
+    """A caption and the time at which it was shown, in seconds since the event began."""
 
     caption: Caption
     at_s: float
@@ -131,7 +131,7 @@ async def replay(
     result = Replay(name)
     for update in (update for speech in speeches for update in speech):
         result.updates.setdefault(update.segment, []).append(update)
-    # Nothing is cut: the figures are of the segments that the recognizer ended.
+    # Segments are not cut, so the figures are of those that the recognizer ended.
     chosen = replace(options, cut_sentences=False, max_words=_NEVER_CUT)
     policy = POLICIES.get(name)
     chosen = replace(chosen, policy=policy) if policy else replace(chosen, mode=name)  # type: ignore[arg-type]
@@ -149,7 +149,7 @@ async def replay(
 
 
 async def _spoken(speech: Speech, start: float) -> AsyncIterator[SegmentUpdate]:
-    """Yield each update at its time; one that is late counts from its time all the same."""
+    """Yield each update at its time; delays of a late one are also measured from that time."""
     for update in speech:
         assert update.time is not None
         await asyncio.sleep(max(0.0, start + update.time - time.monotonic()))

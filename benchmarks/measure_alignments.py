@@ -3,8 +3,8 @@
 
 python benchmarks/measure_alignments.py [--rounds 9] [--rows 48]
 
-The demo model is the worst case: its products are small beside what attention costs. Rounds with
-and without take turns, on one thread; the answers must be the same.
+The demo model is the worst case, because its products are small compared with its attention. Rounds
+with and without alignments alternate on one thread; the translations must be the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LENGTH = 40
 
 
 def step_seconds(translator: Any, sources: list[list[int]], options: dict[str, Any]) -> float:
-    """Translate rows and give the time of the steps, in seconds."""
+    """Translate rows and return the time of the decode steps, in seconds."""
     before = sum(loop["step_ns"] for loop in translator.loops)
     translator.translate(sources, [[GERMAN]] * len(sources), options)
     return (sum(loop["step_ns"] for loop in translator.loops) - before) / 1e9

@@ -54,7 +54,7 @@ class Sentences:
         self._special = set(self.tokenizer.all_special_ids)
 
     def plain(self, ids: list[int]) -> list[int]:
-        """Leaves out ids that are no text."""
+        """Leaves out special tokens."""
         return [each for each in ids if each not in self._special]
 
     def exact(self, answers: Answers) -> int:
@@ -69,12 +69,12 @@ def load() -> Any:
 
 
 def linear_layers(model: Any) -> list[torch.nn.Linear]:
-    """All products with fixed weights; the last one's are the table of tokens."""
+    """All linear layers; the weights of the last one are the token embeddings."""
     return [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
 
 
 def rounded(values: torch.Tensor) -> torch.Tensor:
-    """To bfloat16 and back."""
+    """Return a tensor rounded to bfloat16, as float32."""
     return values.to(torch.bfloat16).to(torch.float32)
 
 
@@ -87,14 +87,14 @@ def round_weights(model: Any) -> Any:
 
 
 def round_inputs(model: Any) -> Any:
-    """Lets all linear layers round what they are given."""
+    """Lets all linear layers round their inputs."""
     for layer in linear_layers(model):
         layer.register_forward_pre_hook(lambda _, inputs: (rounded(inputs[0]),))
     return model
 
 
 def engine_answers(model: Any, scratch: Path, sentences: Sentences, compute_type: str) -> Answers:
-    """What CTranslate2 answers with the weights of this model."""
+    """Return CTranslate2's translations with the weights of this model."""
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         checkpoint = Path(folder) / "checkpoint"
         model.save_pretrained(checkpoint)

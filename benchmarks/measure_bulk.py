@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many lines through ct2-translate bulk while a worker and a server are killed.
 
-Two servers of the demo's model; the plain client translates the same lines on one of them. Prints
-what it took, and ends with status 1 where a line differs. What an interrupted run left in FOLDER is
-gone on with.
+Two servers run the demo model, and the plain client translates the same lines on one of them.
+Prints times, and exits with status 1 if a line differs. A run continues an interrupted one in
+FOLDER.
 
     python benchmarks/measure_bulk.py --lines 100000 --folder FOLDER
 """
@@ -72,7 +72,7 @@ def _write(source: Path, lines: int) -> None:
 
 
 def _plain(command: list[str | Path], server: TritonServer, lines: int) -> None:
-    """Translate with the plain client; print what a line takes of client and server."""
+    """Translate with the plain client; print the time per line of client and server."""
     start, before = time.monotonic(), _cpu_s(server.process.pid)
     subprocess.run(command, check=True)
     seconds, server_s = time.monotonic() - start, _cpu_s(server.process.pid) - before

@@ -36,7 +36,7 @@ LANGUAGES = [
 ]  # fmt: skip
 DJANGO = "Django-5.2-py3-none-any.whl"
 WORDS = (1, 2, 3, 5, 8)
-# The package's tags of the usual form of a language that has others beside it.
+# The package's tags for the usual form of a language that has several.
 _TAGS = {
     "arb": "ar", "az-Latn": "az", "de-1996": "de", "el-monoton": "el", "fil": "tl", "zh-Hans": "zh",
     "zh-Hant": "zh", "cmn-Hans": "zh", "cmn-Hant": "zh", "pt-BR": "pt", "pt-PT": "pt",
@@ -63,7 +63,7 @@ def paragraphs(archive: Path) -> dict[str, list[str]]:
         for tag, code in _ENTRY.findall(read("package/index.js")):
             language = _TAGS.get(tag, tag)
             name = f"package/declaration/{code}.html"
-            # Codes of digits are those of dialects.
+            # Codes with digits are those of dialects.
             if language in LANGUAGES and name in names and not code.isdigit():
                 for paragraph in _PARAGRAPH.findall(read(name)):
                     text = html.unescape(re.sub(r"<[^>]+>|\s+", " ", paragraph)).strip()
@@ -121,13 +121,13 @@ def samples(folder: Path) -> dict[str, Texts]:
 
 
 def gateway_detector(languages: Iterable[str]) -> Detect:
-    """Return that of the gateway."""
+    """Return the gateway's detector."""
     detector = Detector(list(languages), lambda name: {"no": "nb"}.get(name, name))
     return lambda text: detector.detect(text)[0].language
 
 
 def libretranslate_detector(languages: Iterable[str]) -> Detect:
-    """Return that of LibreTranslate."""
+    """Return LibreTranslate's detector."""
     from libretranslate.detect import Detector as Other
 
     detector = Other(["no" if code == "nb" else code for code in languages])

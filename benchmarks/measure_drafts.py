@@ -28,7 +28,7 @@ OPTIONS = {"beam_size": 1, "max_decoding_length_multiple": 1.3}
 
 @dataclass(frozen=True)
 class Pass:
-    """What all texts took."""
+    """Totals over all texts."""
 
     answers: dict[tuple[int, int], list[int]]
     counts: dict[str, int]

@@ -3,9 +3,9 @@
 
     python benchmarks/measure_gateway.py --requests 3000
 
-The demo's text model, 48 clients at a time, one sentence a request. Given are milliseconds of
-processor time for a translation: of the server, of the gateway and of this program, which is all
-clients. They do not depend on what else the machine does, as times on a clock would.
+48 clients send the demo's text model one sentence per request. Prints milliseconds of processor
+time per translation for the server, the gateway and this program, which is all clients. Unlike
+elapsed time, they do not depend on other work on the machine.
 """
 
 from __future__ import annotations

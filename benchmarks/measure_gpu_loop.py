@@ -4,7 +4,7 @@
     python benchmarks/measure_gpu_loop.py MODEL --compute-type float16 --rows 16 48 128
 
 MODEL is a CTranslate2 model. Lengths are log-normal, about 18 ids; each row has a limit of its own.
-Both take turns, for some rounds. Prints source tokens a second and the times of rows.
+Loop and calls alternate for some rounds. Prints source tokens per second and latencies of rows.
 """
 
 from __future__ import annotations

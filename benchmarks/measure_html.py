@@ -4,8 +4,8 @@
     python benchmarks/measure_html.py
 
 Puts tags around words of held-out sentences of the demo's grammar, one, two or nested ones. A
-sentence is whole where its translation without tags is the translation of its text; else its
-pieces were translated each on its own. Needs `pip install 'ct2-triton[server,train]'`.
+sentence counts as whole if its translation without tags is the translation of its text; otherwise
+its pieces were translated separately. Needs `pip install 'ct2-triton[server,train]'`.
 """
 
 from __future__ import annotations

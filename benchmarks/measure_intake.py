@@ -50,7 +50,7 @@ def _measure(url: str, arguments: argparse.Namespace) -> None:
     ]
     for thread in threads:
         thread.start()
-    time.sleep(min(0.2, text_s / 4))  # so that the texts are there
+    time.sleep(min(0.2, text_s / 4))  # so that the texts have arrived
     beside = _singles(url, singles, "beside")
     unfinished = sum(thread.is_alive() for thread in threads)
     for thread in threads:

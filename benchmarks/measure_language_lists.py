@@ -29,14 +29,14 @@ SHARED = 4_000
 
 
 def lists_of(languages: int, size: int) -> list[list[int]]:
-    """The ids of each language's list; of its own ones, the first is the language's name."""
+    """The IDs of each language's list. The first ID that only one list has names its language."""
     own = size - SHARED
     starts = range(SHARED, SHARED + languages * own, own)
     return [[*range(SHARED), *range(start, start + own)] for start in starts]
 
 
 def write_model(folder: Path, model: Path, lists: list[list[int]], name: str) -> None:
-    """Links to the model's files, with the lists in one of the three ways."""
+    """Links to the model's files, with its lists written in one of the three ways."""
     folder.mkdir(parents=True)
     for file in model.iterdir():
         if file.name not in ("vmap.txt", "shortlists.json"):

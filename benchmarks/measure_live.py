@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from live_replay import Replay
 
 _LOG = logging.getLogger("ct2_triton.measure_live")
-_PATIENCE_S = 5.0  # for a server that is said to run
+_PATIENCE_S = 5.0  # for a server that should already be running
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the figures of each policy.
 
     Raises:
-        BenchError: An argument cannot be.
+        BenchError: An argument is invalid.
     """
     console = make_console()
     for shown in _tables(args):
@@ -105,7 +105,7 @@ def _tables(args: argparse.Namespace) -> list[Table]:
         The table, and one of the finals that are not the offline translation if there are any.
 
     Raises:
-        BenchError: An argument cannot be.
+        BenchError: An argument is invalid.
     """
     policies = args.policy or ["final", "steady", "append", "retranslate"]
     if unknown := set(policies) - {*MODES, *POLICIES}:

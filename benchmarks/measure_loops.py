@@ -93,7 +93,7 @@ def _costs(model: Any, seconds: float) -> Costs:
 
 
 def _line(points: list[tuple[float, float]]) -> tuple[float, float]:
-    """Fits the fixed part and that by the piece, in ms; every point's error counts by its size."""
+    """Fits the fixed time and the time per row or token, in ms, by relative error."""
     x, y = np.array(points).T
     slope, fixed = np.polyfit(x, y / 1e6, 1, w=1 / y)
     return fixed, slope

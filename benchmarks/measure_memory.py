@@ -3,9 +3,9 @@
 
     python benchmarks/measure_memory.py --models 4
 
-Serves int8 models with files of their own: in decode loops, and in calls. Prints MiB resident once
-they are loaded, and after clients have sent each sentence to all models for some seconds; and what
-`ct2_weight_bytes` says of weights and copies.
+Serves int8 models with their own files, in decode loops and in CTranslate2 calls. Prints resident
+MiB after loading and after clients have sent each sentence to all models for some seconds, and the
+sizes of weights and copies that `ct2_weight_bytes` reports.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from ct2_triton.serve import ServerOptions, TritonServer
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Of a row that comes alone: serving/model_metrics.cc. Rows that share a request or a call share
+# For a row that arrives alone: serving/model_metrics.cc. Rows that share a request or a call share
 # some of them.
 ADDITIONS_A_ROW = 16
 OBSERVATIONS_A_ROW = 4
@@ -38,7 +38,7 @@ OBSERVATIONS = 200_000
 
 
 def _library() -> Path:
-    """Triton's library in the wheel nvidia-pytriton."""
+    """Return the path of Triton's library in the wheel nvidia-pytriton."""
     spec = importlib.util.find_spec("pytriton")
     if spec is None or spec.origin is None:
         raise SystemExit("the library is looked for in the wheel nvidia-pytriton")
@@ -75,7 +75,7 @@ def observe(library: str) -> float:
 
 
 def _observation_ns() -> float:
-    """The same in a process of its own: the library must find those beside it."""
+    """Run `observe` in a separate process, where the library finds those in its folder."""
     path = _library()
     answer = subprocess.run(
         [sys.executable, __file__, "--observe", str(path)],
@@ -88,7 +88,7 @@ def _observation_ns() -> float:
 
 
 def _row_ns(rows: int) -> float:
-    """Thread time of a row of the demo model, one after the other."""
+    """Return the thread time of one row of the demo model when rows are sent one at a time."""
     sentences = (ROOT / "tools" / "commentary.txt").read_text(encoding="utf-8").splitlines()
     with tempfile.TemporaryDirectory() as folder:
         prepare(PrepareOptions("demo", Path(folder)))

@@ -6,7 +6,7 @@
 Makes an int8 model with a 256,000-entry vocabulary, serves it, and sends one sentence at a time,
 each followed by the same call of `ctranslate2` in this process, by a gRPC call that runs no
 inference, and by an empty row, which runs everything but the engine. Every figure is a median of
-pairs taken in turn, so that the machine's noise hits all alike.
+alternating pairs, so that the machine's noise affects all kinds of call equally.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def make_model(repository: Path) -> Path:
 
 
 def measure(url: str, directory: Path, requests: int) -> dict[str, list[float]]:
-    """Milliseconds of each kind of call, taken in turn."""
+    """Return milliseconds of each kind of call; the kinds alternate."""
     client = grpc_client.InferenceServerClient(url)
     engine = ctranslate2.Translator(str(directory), device="cpu", intra_threads=1)
     vocabulary = json.loads((directory / "shared_vocabulary.json").read_text())

@@ -59,7 +59,7 @@ def print_lines(name: str, directory: Path) -> None:
 
 
 def measured(directory: Path) -> dict[str, float]:
-    """Loads the model and decodes; MiB after each, and milliseconds of the rows that are calls."""
+    """Return MiB after loading and after decoding, and milliseconds of the CTranslate2 calls."""
     from ct2_triton import _core
 
     before = memory("Anonymous")
@@ -84,12 +84,12 @@ def memory(kind: str) -> float:
 
 
 def peak() -> float:
-    """MiB that were resident at most, less the pages of files that are so now."""
+    """Return the peak resident MiB, less the pages of files that are resident now."""
     return read("/proc/self/status", "VmHWM") - read("/proc/self/status", "RssFile")
 
 
 def read(file: str, field: str) -> float:
-    """MiB of a line of a file of the kernel."""
+    """Return the MiB that a line of a file in /proc gives."""
     text = Path(file).read_text(encoding="utf-8")
     found = re.search(rf"^{field}:\s*([0-9]+) kB$", text, re.MULTILINE)
     return int(found[1]) / 1024 if found else 0.0

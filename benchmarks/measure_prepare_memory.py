@@ -28,7 +28,7 @@ import pathlib, sys
 from ct2_triton.bench.shapes import write_shape
 write_shape(sys.argv[1], pathlib.Path(sys.argv[2]))
 """
-# VmHWM and not ru_maxrss: the latter counts what the process had that started this one.
+# VmHWM, because ru_maxrss includes the memory of the process that started this one.
 _CHILD = """
 import atexit, pathlib, sys
 from ct2_triton.cli import prepare
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def measured(checkpoint: Path, quantization: str) -> str:
-    """Prepare a checkpoint into a folder that goes again; give its row of the table."""
+    """Prepare a checkpoint in a temporary folder; return its row of the table."""
     with tempfile.TemporaryDirectory() as scratch:
         options = ["--model-repository", scratch, "--quantization", quantization]
         began = time.monotonic()
@@ -74,7 +74,7 @@ def measured(checkpoint: Path, quantization: str) -> str:
 
 
 def peak_of_prepare(*arguments: str) -> tuple[float, float]:
-    """Run ct2-prepare to its end; give its largest memory and what it stated, in GB."""
+    """Run ct2-prepare to its end; return its peak memory and the one it stated, in GB."""
     done = subprocess.run(
         [sys.executable, "-c", _CHILD, *arguments], capture_output=True, text=True, check=False
     )

@@ -35,7 +35,7 @@ LOOKS_A_SECOND = 1999
 PLUGIN = "libtriton_ctranslate2.so"
 TRITON = "Triton and gRPC"
 ENGINE = "the loop's steps and encodings"
-# What the names of our functions say, read from the leaf of a stack to its root.
+# Owners by the names of our functions, checked from the leaf of a stack to its root.
 PARTS = (
     (ENGINE, r"DecodeLoop::(Step|Admit)|DecoderStep|EncoderPass|SourceEncoder|products::|Chooser"),
     ("metrics, statistics, traces", r"ModelMetrics|MetricsClock|MetricSeries|TargetCounts|Report"),
@@ -97,7 +97,7 @@ def read_stacks(lines: Iterable[str]) -> Iterator[list[Frame]]:
 
 @dataclass(frozen=True)
 class Case:
-    """A load: how many clients, and of ids or of text."""
+    """A load: the number of clients, and whether they send IDs or text."""
 
     name: str
     model: str

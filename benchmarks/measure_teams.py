@@ -101,7 +101,7 @@ def _compare(url: str, clients: int, arguments: argparse.Namespace) -> None:
 
 
 def _load(url: str, model: str, clients: int, arguments: argparse.Namespace) -> list[float]:
-    """Milliseconds of each row; all clients send as fast as they are answered."""
+    """Return milliseconds of each row; clients send the next row when the last is answered."""
     end = time.perf_counter() + arguments.seconds
     times: list[float] = []
 

@@ -4,9 +4,9 @@
     python benchmarks/measure_text.py --clients 16 --way ids --way gateway
 
 The other ways are token ids from a client that tokenizes, the classic ensemble, and ct2-gateway.
-The demo model is served all ways, on one set of weights and workers. In each round every load has a
-turn of each way, one right after the other; what counts is the ratio of text to each other way, and
-its median over the rounds.
+The demo model is served in all ways, with one set of weights and workers. Each round measures every
+load in each way, one directly after the other. The result is the ratio of text to each other way,
+as a median over the rounds.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _DEFAULT_WAYS = ("ids", _TEXT, "ensemble")
 
 @dataclass(frozen=True)
 class Load:
-    """How a server is asked.
+    """A load on the server.
 
     Attributes:
-        clients: How many ask at the same time, each for its next sentence when it has an answer.
+        clients: Number of clients. Each sends its next sentence when the last is answered.
         targets: Languages that each sentence is translated into.
     """
 
@@ -177,7 +177,7 @@ def whole_sentences() -> list[str]:
 
 
 async def _turn(way: Way, load: Load, sentences: Sequence[str], seconds: float) -> float:
-    """Ask for some time.
+    """Send requests for some time.
 
     Returns:
         Translations a second, up to the last answer.

@@ -72,7 +72,7 @@ def _send(client: grpc_client.InferenceServerClient, row: list[int], options: di
 
 
 def _beside_wide(url: str, count: int, tokens: int) -> None:
-    """The same 20 sentences in turn, so that medians compare like with like."""
+    """Send the same 20 sentences repeatedly, so that both medians are of the same work."""
     client = grpc_client.InferenceServerClient(url)
     rng = random.Random(0)
     rows = [random_row(rng, 4, 1000, 18) for _ in range(20)]
@@ -119,7 +119,7 @@ def _mixed(url: str, clients: int, seconds: float) -> None:
 
 
 def _load(url: str, options: list[dict], seconds: float) -> list[list[float]]:
-    """Milliseconds of the rows of each client; all send as fast as they are answered."""
+    """Return milliseconds of each client's rows; clients send when the last row is answered."""
     end = time.perf_counter() + seconds
     times: list[list[float]] = [[] for _ in options]
 

@@ -37,7 +37,7 @@ WARM_UP = 3
 
 
 class Unread:
-    """A stream that is open and not read, until it is asked to."""
+    """An open stream that is not read before `read` is called."""
 
     def __init__(self, url: str, text: str) -> None:
         """Sends the text."""
@@ -48,7 +48,7 @@ class Unread:
         self._responses = stub.ModelStreamInfer(iter(self._sent.get, None))
 
     def read(self) -> tuple[int, int]:
-        """Reads all of it: how many parts, and their bytes."""
+        """Reads the whole stream; returns the number of parts and their bytes."""
         self._sent.put(None)
         sizes = [response.ByteSize() for response in self._responses]
         self._channel.close()
@@ -56,13 +56,13 @@ class Unread:
 
 
 def memory(pid: int) -> int:
-    """Bytes that a server and its children take."""
+    """Return the memory of a server and its children, in bytes."""
     process = psutil.Process(pid)
     return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)])
 
 
 def measure(url: str, pid: int, text: str, streams: int) -> str:
-    """Runs it, and says what was found."""
+    """Runs the measurement and prints the result."""
     connection = Connection(url)
 
     def answered() -> int:

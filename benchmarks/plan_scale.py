@@ -30,13 +30,13 @@ class Setting:
     Attributes:
         server_ms: CPU milliseconds of a server for a row.
         client_ms: CPU milliseconds of a worker for a row.
-        servers: How many.
-        cores: Of each server.
+        servers: Number of servers.
+        cores: Cores of each server.
         workers: Processes that read and send.
-        in_flight: Rows that a worker has under way (`--max-in-flight`).
+        in_flight: Rows in progress per worker (`--max-in-flight`).
         block_rows: Rows of a block (`--block-lines`); a worker waits for the last of them.
-        row_bytes: Of a row on the network, there and back.
-        network_mbit: Of each server's network, a second.
+        row_bytes: Bytes of a row on the network, request and response together.
+        network_mbit: Bandwidth of each server's network, in Mbit per second.
     """
 
     server_ms: float = 6.5
@@ -50,7 +50,7 @@ class Setting:
     network_mbit: float = 1000.0
 
     def limits(self) -> dict[str, float]:
-        """Return the rows a second that each part could do if it never waited."""
+        """Return the rows per second that each part could process if it never waited."""
         wait_s = (self.server_ms + self.client_ms) / 1000
         return {
             "servers": self.servers * self.cores / self.server_ms * 1000,
@@ -73,9 +73,9 @@ def simulate(setting: Setting, rows: int = _SIMULATED_ROWS, seed: int = 1) -> fl
     """Send rows and count them.
 
     Args:
-        setting: Of what.
-        rows: How many.
-        seed: Of their lengths.
+        setting: The workers and servers.
+        rows: Number of rows.
+        seed: Seed of their lengths.
 
     Returns:
         Rows a second.
@@ -118,11 +118,11 @@ def table(setting: Setting, servers: list[int], per_server: int, rows: float, pr
     """Write the plan.
 
     Args:
-        setting: Of one server.
-        servers: How many there may be.
+        setting: The setting with one server.
+        servers: Numbers of servers to plan for.
         per_server: Workers for each of them; each counts as a core that costs.
-        rows: Of the run.
-        price: Of a core for an hour.
+        rows: Rows of the run.
+        price: Price of a core for an hour.
 
     Returns:
         A table in Markdown.

@@ -51,7 +51,7 @@ TRAINED_ON = 12000
 TIMED = 500
 ROUNDS = 7
 PASSES = 3
-# transformers takes the language from the text, and so cannot take special tokens as text.
+# transformers reads the language from the text, so it cannot treat special tokens as text.
 _NAMED_IN_THE_TEXT = {"madlad"}
 
 
@@ -62,7 +62,7 @@ class Comparison:
     Attributes:
         family: The family.
         reference: Name of the reference.
-        lines: How many lines.
+        lines: Number of lines.
         rows: Lines whose ids differ, by cause.
         texts: Lines whose decoded text differs, by cause.
         examples: A line of each cause.
@@ -295,7 +295,7 @@ def timed(
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
-            run()  # a round that begins with cold caches would tell of the one before
+            run()  # cold caches at the start of a round would depend on the previous one
             start = time.process_time()
             for _ in range(PASSES):
                 run()

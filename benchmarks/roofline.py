@@ -8,8 +8,8 @@ One loop on one thread runs steps of `--rows` rows. For each part of a step: its
 and the bytes that it must read, and how long it took. The limits are measured by
 machine_limits.cc, which is compiled for that. A part's bound is the longer of the times that
 its multiply-adds and its bytes would take at the limits of one core; the share is the bound divided
-by the time. Bytes are held against reading as many as a step reads, again and again: caches keep
-some of them.
+by the time. The limit for bytes is measured by reading as many as one step reads, repeatedly,
+because caches hold some of them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Steps:
 
     @property
     def step_bytes(self) -> int:
-        """What one step reads."""
+        """Bytes that one step reads."""
         return sum(part.bytes for part in self.parts.values()) // self.count
 
 
@@ -113,7 +113,7 @@ def measure_limits(seconds: float, sizes: Sequence[int] = ()) -> dict[str, Any]:
     """Compile benchmarks/machine_limits.cc and run it.
 
     Args:
-        seconds: Of each of its turns.
+        seconds: Duration of each of its measurements.
         sizes: Bytes to be read again and again.
 
     Returns:

@@ -16,10 +16,10 @@ def draw_length(rng: random.Random) -> int:
     """Draw a length: log-normal, median 18, clipped to 3..80.
 
     Args:
-        rng: Is asked for one number.
+        rng: Source of randomness; one number is drawn.
 
     Returns:
-        Tokens, the one that ends a sentence among them.
+        Tokens, including the end token.
     """
     drawn = round(rng.lognormvariate(math.log(_MEDIAN_TOKENS), _SIGMA))
     return min(_LONGEST, max(_SHORTEST, drawn))

@@ -17,7 +17,7 @@ parameters {{ key: "use_vmap" value {{ string_value: "{listed}" }} }}
 
 
 def list_parser(description: str, *, clients: str, least_rows: int) -> argparse.ArgumentParser:
-    """A command line with what all of them have."""
+    """Return a parser with the arguments that all of them have."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -33,7 +33,7 @@ def list_parser(description: str, *, clients: str, least_rows: int) -> argparse.
 
 
 def add_model(repository: Path, name: str, limit: int, *, listed: bool) -> Path:
-    """Adds a model's configuration; gives where its CTranslate2 files belong."""
+    """Adds a model's configuration; returns the folder for its CTranslate2 files."""
     version = repository / name / "1"
     version.mkdir(parents=True)
     config = _CONFIG.format(limit=limit, listed="true" if listed else "false")

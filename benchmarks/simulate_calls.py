@@ -3,8 +3,8 @@
 
 Clients in a closed loop, workers of one thread, calls as `backend/src/queue/call_plan.cc`
 puts them together. A step of a call with n rows that have not ended costs `fixed + per_row * n`:
-fit both to the engine's source tokens/s at several rows a call. What a change of plan would bring
-can so be estimated before it is written.
+fit both to the engine's source tokens/s at several rows per call. So the gain of another plan can
+be estimated before it is implemented.
 
     python benchmarks/simulate_calls.py --clients 16,48,192
     python benchmarks/simulate_calls.py --clients 48 --answers-at-end

@@ -2,11 +2,11 @@
 """Predicts throughput and latency of decode loops from what a step and an encoding cost.
 
 Streams in a closed loop send each sentence to all models. Threads pick up loops as
-`backend/src/queue/scheduler.cc` and `loop_work.cc` do; how many rows join, and how many loops they
-are worth, is asked of the backend itself. A step of n rows costs `fixed + per_row * n`, an encoding
-of n tokens likewise. Loops that step at the same time share the memory's bandwidth: none of them
-takes less than `shared` times their number. measure_loops.py measures these numbers and compares
-predictions with measurements.
+`backend/src/queue/scheduler.cc` and `loop_work.cc` do; the backend itself decides how many rows
+join and how many loops they get. A step of n rows costs `fixed + per_row * n`, and an encoding of n
+tokens `fixed + per_token * n`. Loops that step at the same time share the memory bandwidth, so each
+step takes at least `shared` times their number. measure_loops.py measures these numbers and
+compares predictions with measurements.
 
     python benchmarks/simulate_loops.py --streams 4,16,48
     python benchmarks/simulate_loops.py --streams 4,12 --models 4
@@ -158,7 +158,7 @@ class _Model:
         return self._worth[min(int(rows * more), len(self._worth) - 1)]
 
     def claim(self, lanes: int, *, spare: bool) -> _Loop | None:
-        """Return the loop that has waited longest; else a new one for waiting rows."""
+        """Return the loop that has waited longest, or else a new loop for waiting rows."""
         running = [loop for loop in self.loops if not loop.busy and loop.known]
         if running:
             return self._claim_loop(min(running, key=lambda loop: loop.last_turn), lanes)
@@ -246,7 +246,7 @@ class _Simulation:
             self._start(*claimed)
 
     def _claim(self) -> tuple[_Model, _Loop] | None:
-        """Share time fairly among models; an idle model saves up none."""
+        """Share time fairly among models; an idle model earns no time for later."""
         least_ms = min((model.turn_ms for model in self._models if model.active), default=0.0)
         for model in self._models:
             was_active, model.active = model.active, bool(model.waiting or model.used())

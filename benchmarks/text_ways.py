@@ -45,7 +45,7 @@ class Way(Protocol):
 
 
 class _ByClient:
-    """All languages in one call of the client, which makes of them what the model takes."""
+    """All languages in one call of the client, which builds the model's requests."""
 
     def __init__(self, client: TranslationClient) -> None:
         self._client = client
@@ -69,7 +69,7 @@ class _ByEnsemble:
 
 
 class _ByGateway:
-    """The same over HTTP."""
+    """Requests over HTTP to ct2-gateway."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why two tokenizers differ on a line.
 
-A cause counts only if it is shown: without it the two agree on the line. Causes are taken off one
-after the other until they do. What none explains is a fault.
+A cause counts only if the two tokenizers agree on the line without it. Causes are removed one after
+the other until they do. A difference that no cause explains is a fault.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def causes(special: Sequence[str], added: Sequence[str] = ()) -> list[Cause]:
     """Lists what may be the cause of a difference.
 
     Args:
-        special: Tokens of the reference that are no text to it.
-        added: Tokens that were added to it, if it finds them in a way of its own.
+        special: Tokens that the reference does not treat as text.
+        added: Tokens that were added to it, if it searches for them in its own way.
     """
     named = re.compile("|".join(map(re.escape, sorted(special, key=len, reverse=True))))
     tokens = re.compile(r"\s*(?:" + "|".join(map(re.escape, [*added, "\0" * 9])) + r")\s*")
@@ -82,11 +82,11 @@ def explain(line: str, agree: Agree, known: Sequence[Cause]) -> str:
 
     Args:
         line: A line on which the two sides differ.
-        agree: Tells whether they agree on a line.
-        known: The causes that may be.
+        agree: Returns whether they agree on a line.
+        known: The possible causes.
 
     Returns:
-        The last cause that had to be taken off, or `UNEXPLAINED`.
+        The last cause that had to be removed, or `UNEXPLAINED`.
     """
     for cause in known:
         changed = cause.without(line)
@@ -98,7 +98,7 @@ def explain(line: str, agree: Agree, known: Sequence[Cause]) -> str:
     return UNEXPLAINED
 
 
-# Letters by their category that combine with what stands before them.
+# Letters by category that combine with the preceding character.
 _HALFWIDTH_SOUND_MARKS = "\uff9e\uff9f"
 
 

@@ -65,7 +65,7 @@ def declaration(archive: Path) -> list[str]:
 
 
 def troubled(lines: list[str], count: int, seed: int) -> list[str]:
-    """Makes lines that tokenizers are known to disagree on, out of others."""
+    """Changes lines in ways on which tokenizers are known to disagree."""
     rng = random.Random(seed)
     return [_trouble(rng.choice(lines)[:200], rng) for _ in range(count)]
 
@@ -94,7 +94,7 @@ def _long(rng: random.Random) -> str:
 
 
 def broken(lines: list[str], count: int, seed: int) -> list[bytes]:
-    """Makes lines that are no UTF-8."""
+    """Makes lines that are not valid UTF-8."""
     rng = random.Random(seed)
     made = []
     while len(made) < count:

@@ -32,8 +32,8 @@ def page(
     Args:
         comparisons: What was compared.
         speeds: What was timed.
-        refusals: Family, lines of bad UTF-8 refused at the right byte, and all of them.
-        lines: Different lines that each family was given.
+        refusals: Family, lines of bad UTF-8 refused at the right byte, and number of such lines.
+        lines: Number of different lines for each family.
 
     Returns:
         Its text.

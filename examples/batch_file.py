@@ -20,7 +20,7 @@ MODEL = os.environ.get("CT2_MODEL", "demo")
 
 @dataclass(frozen=True)
 class Row(Sentence):
-    """A sentence that remembers its row; the answer brings it back."""
+    """A sentence with its row, which is returned with the translation."""
 
     cells: dict[str, str] = field(default_factory=dict)
 
@@ -46,7 +46,7 @@ def main() -> int:
                 print(f"row {item.position + 1}: {item.outcome}", file=sys.stderr)
                 german = ""
             else:
-                german = item.translation.text  # raises what is no fault of this row
+                german = item.translation.text  # raises errors that this row did not cause
             writer.writerow({**item.sentence.cells, "german": german})
     return 1 if refused else 0
 

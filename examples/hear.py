@@ -55,13 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Hear to the end of the speech.
+    """Recognize speech until it ends.
 
     Returns:
-        0, or 1 when the event refused an update.
+        0, or 1 if the event refused an update.
 
     Raises:
-        Ct2TritonError: It cannot begin or go on.
+        Ct2TritonError: Recognition or sending cannot start or continue.
     """
     with ExitStack() as stack:
         if args.audio is None:

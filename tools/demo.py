@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def _demo(checkpoint: str) -> None:
-    """Prepare, serve, translate; what was measured is the last line, below the server's end."""
+    """Prepare, serve, translate; print the measurements last, after the server has stopped."""
     repository = BUILD / "model_repository"
     options = ["--model-repository", _short(repository), "--name", MODEL, "--force"]
     if checkpoint == "demo":  # also text and stream models: docs/text.md
@@ -100,9 +100,9 @@ async def _commentary(url: str, repository: Path) -> str:
 
 @dataclass
 class Flow:
-    """When the stream took each sentence, and when it was there in every language.
+    """When the stream took each sentence, and when all its translations had arrived.
 
-    A sentence that waits for its place among those under way has been taken: the wait counts.
+    A sentence may then wait for others in progress. The wait counts towards its latency.
     """
 
     taken: dict[int, float] = field(default_factory=dict)
@@ -146,7 +146,7 @@ async def _stream(
 
 
 def _counts(url: str) -> tuple[int, int]:
-    """How many batches the model has run, and how many rows were in them, as Triton counts."""
+    """Return how many batches the model has run, and their rows, as Triton counts them."""
     from tritonclient.grpc import InferenceServerClient
 
     with InferenceServerClient(url) as connection:

@@ -6,8 +6,8 @@
     python tools/device_report.py --model facebook/nllb-200-distilled-600M --rows 2000
 
 One server has a model for each type that the device computes with, and one of two instances. Each
-is loaded alone, which tells its memory; then all of them translate at once. The exit status is 1 if
-a row that is sent alone gets another float32 answer than the engine gives, or a request fails.
+is loaded alone to measure its memory; then all of them translate at once. The exit status is 1 if a
+row sent alone gets a float32 translation other than the engine's, or if a request fails.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ _MIB = 2**20
 
 @dataclass
 class Outcome:
-    """What was seen of one served model.
+    """Measurements of one served model.
 
     Attributes:
         name: Its compute type, or `TWICE`.
-        taken_bytes: Memory after it was loaded, less that before.
-        kept_bytes: Memory after it was unloaded, less that before it was loaded.
-        alone: Its answers to rows sent one at a time.
-        together: Its answers to rows sent together, to all models at once.
-        engine: CTranslate2's own answers of this type, each row alone in its call.
+        taken_bytes: Memory after loading, less memory before loading.
+        kept_bytes: Memory after unloading, less memory before loading.
+        alone: Its translations of rows sent one at a time.
+        together: Its translations of rows sent together, to all models at once.
+        engine: CTranslate2's translations with this type, one row per call.
     """
 
     name: str
@@ -76,15 +76,15 @@ class Outcome:
 
     @property
     def compute_type(self) -> str:
-        """What CTranslate2 calls the type."""
+        """CTranslate2's name of the type."""
         return self.name.removesuffix("-twice")
 
 
 class Server:
-    """A tritonserver that loads what it is told to, and a client of it."""
+    """A tritonserver that loads models on request, and a client of it."""
 
     def __init__(self, repository: Path, device: str) -> None:
-        """Start it, without a model."""
+        """Start the server without a model."""
         arguments = ["--model-control-mode=explicit"]
         self._server = TritonServer(ServerOptions([repository], server_arguments=arguments))
         self._server.start()
@@ -92,12 +92,12 @@ class Server:
         self._device = device
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self.client.close()
         self._server.stop()
 
     def used_bytes(self) -> int:
-        """Memory in use: of the first GPU, or of the server's process."""
+        """Return the bytes in use on the first GPU, or by the server's process."""
         if self._device == "cpu":
             used: int = psutil.Process(self._server.process.pid).memory_info().rss
             return used
@@ -106,7 +106,7 @@ class Server:
         return int(shown.split()[0]) * _MIB
 
     def measure_load(self, outcome: Outcome) -> None:
-        """Load and unload a model, and note the memory."""
+        """Load and unload a model, and measure memory."""
         before = self.used_bytes()
         self.client.load_model(outcome.name)
         outcome.taken_bytes = self.used_bytes() - before
@@ -124,7 +124,7 @@ class Server:
         return next(str(model.state) for model in models if model.name == name)
 
     def translate(self, model: str, row: Row) -> tuple[int, ...]:
-        """Send one row; give the ids of its answer."""
+        """Send one row; return the IDs of its translation."""
         inputs = [_tensor("INPUT_IDS", row.input_ids)]
         if row.target_prefix:
             inputs.append(_tensor("TARGET_PREFIX", row.target_prefix))
@@ -193,12 +193,12 @@ def ask_server(outcomes: Sequence[Outcome], repository: Path, rows: Sequence[Row
 
 
 def different(answers: Answers, others: Answers) -> int:
-    """How many answers differ from those at the same places."""
+    """Return how many translations differ from those at the same positions."""
     return sum(one != other for one, other in zip(answers, others, strict=True))
 
 
 def is_exact(outcomes: Sequence[Outcome]) -> bool:
-    """Whether every float32 model gives rows that are sent alone the answers of the engine."""
+    """Whether every float32 model translates rows sent alone as the engine does."""
     exact = [one for one in outcomes if one.compute_type == "float32"]
     return bool(exact) and not any(different(one.alone, one.engine) for one in exact)
 

@@ -35,11 +35,11 @@ class Aim:
 
     Attributes:
         run: Its folder.
-        scenario: Of the run.
-        contender: What is to reach it.
-        baseline: What it is divided by.
-        figure: Which is divided.
-        least: The ratio; for milliseconds, one to stay below.
+        scenario: The run's scenario.
+        contender: The contender that is to reach the ratio.
+        baseline: The contender that it is compared with.
+        figure: The figure whose ratio is taken.
+        least: The ratio to reach; for milliseconds, the ratio to stay below.
     """
 
     run: str

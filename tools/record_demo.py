@@ -32,7 +32,7 @@ class Line(NamedTuple):
     """A printed line.
 
     Attributes:
-        at_s: When it was there, from the start.
+        at_s: When it was printed, in seconds from the start.
         text: The line.
     """
 

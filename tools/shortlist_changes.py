@@ -6,9 +6,8 @@
 
 The model is one that ct2-prepare wrote with --shortlist-from; the text has a sentence a line. Each
 line is translated into every language of the shortlist twice, with it and without it, by
-CTranslate2 in this process, in the same batches. CTranslate2 knows no list of a language: each is
-tried alone, as a vmap.txt. `--reference` compares both with a right
-translation, line by line.
+CTranslate2 in this process, in the same batches. CTranslate2 has no lists by language, so each is
+tried alone, as a vmap.txt. `--reference` compares both with a reference translation, line by line.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ _ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class Changes:
-    """What the shortlist does to the answers in one language.
+    """How the shortlist changes the translations into one language.
 
     Attributes:
         language: Its code, or "-".
-        texts: Each sentence with its answer without the shortlist and with it.
-        right: How many of both equal the reference; None without one.
+        texts: Each sentence with its translations without the shortlist and with it.
+        right: How many of each equal the reference; None without one.
     """
 
     language: str

@@ -5,7 +5,7 @@
 
 Models have random weights of the shape (ct2_triton.bench.shapes). For each number of rows, sources
 of 8 to 40 tokens are encoded, and the rows take some steps, several of them in one go. Prints the
-median of the rounds, and how much of a step its weights take at the bandwidth that is given.
+median of the rounds, and the share of a step that reading its weights takes at the given bandwidth.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def convert(shape: str, folder: Path, kind: str) -> Path:
 
 
 def timed(action: Any) -> float:
-    """Milliseconds that an action takes."""
+    """Return the milliseconds that an action takes."""
     begin = time.perf_counter()
     action()
     return 1000 * (time.perf_counter() - begin)
@@ -48,7 +48,7 @@ def timed(action: Any) -> float:
 def measure(
     model: Path, options: argparse.Namespace, kind: str, rows: int, weights_gb: float
 ) -> dict[str, Any]:
-    """Times one number of rows of a model."""
+    """Times a model with one number of rows."""
     limits = {
         "sequences": rows,
         "step_tokens": max(rows, 64),
@@ -71,7 +71,7 @@ def measure(
     position = 0
 
     def advance() -> None:
-        """Launches steps, each of which goes on with what the last one chose."""
+        """Launches steps, each of which continues with the tokens that the last one chose."""
         nonlocal position
         for _ in range(options.steps):
             position += 1

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure what `on_doubt` costs and changes, with the demo model.
 
-The cost is time of the server's threads. It is of clean sentences, and of the same with some odd
-inputs among them that the greedy translations are flagged for, in requests of many texts. The ways
-run in turn in each round, and each is compared with `none` of its round. The change is that of odd
-inputs by kind: flagged rows before and after the second search.
+The cost is time of the server's threads, for requests of many texts: clean sentences, and the same
+sentences mixed with odd inputs whose greedy translations are flagged. The ways alternate in each
+round, and each is compared with `none` in its round. The change is shown for odd inputs by kind, as
+flagged rows before and after the second search.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ def share_right(
     """Translate sentences with the shipped model, in int8, and judge the values' tokens.
 
     Args:
-        sentences: Each is translated into one language, in turn. Those that come out otherwise
-            than the grammar has them are left out.
+        sentences: Each is translated into one language, in rotation. Those whose translation
+            differs from the grammar's are left out.
         layer: Layer of the decoder, from 0.
         heads: Heads of the layer, from 0.
 
@@ -109,7 +109,7 @@ def _text(pieces: Sequence[str]) -> str:
 
 def _owners(pieces: Sequence[str], places: Sequence[Place]) -> list[str | None]:
     """Return the variable whose value has most of each piece; None where none has any."""
-    ends = list(accumulate((len(piece) for piece in pieces), initial=-1))  # a space goes before
+    ends = list(accumulate((len(piece) for piece in pieces), initial=-1))  # a space precedes it
 
     def owner(start: int, end: int) -> str | None:
         shared = [(min(end, last) - max(start, first), name) for name, first, last in places]

@@ -26,11 +26,11 @@ _ROWS_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class Score:
-    """Of one language at one precision.
+    """Scores of one language at one precision.
 
     Attributes:
         language: Target.
-        precision: Of the stored weights, and of computing.
+        precision: Number format of the stored weights and of computing.
         exact: Share of sentences that equal the reference, in percent.
         chrf: chrF2 of sacrebleu over all sentences, 0 to 100.
         wrong: The sentences that differ: source, reference, answer.

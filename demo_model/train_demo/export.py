@@ -26,7 +26,7 @@ CHECKPOINT = "checkpoint"
 CARD = Path(__file__).parent / "card.md"
 LICENCE = Path(__file__).resolve().parents[2] / "LICENSE"
 RECORD = "training.json"
-# Of the record of the preparation: what holds for every copy of the result.
+# Keys of the preparation's record that are valid for every copy of the result.
 _RECORDED = ("conversion", "versions", "family", "repairs", "verification", "placeholders")
 _QUALITY_SENTENCES = 2500  # some of them equal
 _PACKAGES = ("torch", "transformers", "sentencepiece", "ctranslate2", "babel", "numpy")
@@ -94,7 +94,7 @@ def convert_for_package(checkpoint: Path, package: Path = PACKAGE) -> None:
 
 
 def _quality_text(file: Path) -> str:
-    """Write sentences that training may see, which show the verdicts what is usual."""
+    """Write sentences that training may see, for the statistics of the verdicts."""
     sentences = training_sentences(read_grammar(), _QUALITY_SENTENCES, seed=4)
     file.write_text("".join(f"{one.texts['eng']}\n" for one in sentences), encoding="utf-8")
     source, *targets = FLORES.values()

@@ -48,8 +48,8 @@ class Sentence:
         template: Its id.
         key: Names the combination of values; unique within the template.
         texts: By language.
-        places: By language, where the values of slots stand in the text: variable, first
-            character, and the one behind the last.
+        places: By language, the places of slot values in the text: variable, first character, end
+            (exclusive).
     """
 
     template: str

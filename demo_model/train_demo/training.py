@@ -39,8 +39,8 @@ def train(
     Args:
         size: Shape and plan.
         folder: Holds the pieces, the state to resume from, and `log.jsonl`.
-        seed: Decides everything that chance decides.
-        threads: Threads of torch; another number gives slightly other weights.
+        seed: Seed of all random choices.
+        threads: Threads of torch; another number gives slightly different weights.
 
     Returns:
         The trained model and its tokenizer.
@@ -76,7 +76,7 @@ def train(
 
 
 def _check_begun_with(folder: Path, plan: dict[str, Any]) -> None:
-    """Keep what decides the weights in a file, which a training that goes on must agree with."""
+    """Record the arguments that determine the weights, or check them against the record."""
     path = folder / "plan.json"
     text = json.dumps(plan, indent=2)
     if not path.is_file():
@@ -162,7 +162,7 @@ class _Loop:
             log.write(json.dumps(line) + "\n")
 
     def _save(self) -> None:
-        """Write beside the old state and rename: a cut while writing loses nothing."""
+        """Write a new file and rename it, so an interrupted write loses nothing."""
         import torch
 
         state = {

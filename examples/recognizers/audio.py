@@ -26,7 +26,7 @@ def read_audio(file: BufferedReader) -> Iterator[bytes]:
     """Read speech: a .wav file, or samples without a header.
 
     Args:
-        file: What is read, from where it stands; a pipe will do.
+        file: The file, read from its current position; it may be a pipe.
 
     Yields:
         Samples, a tenth of a second at a time.
@@ -42,7 +42,7 @@ def read_audio(file: BufferedReader) -> Iterator[bytes]:
 
 
 def pieces(audio: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """Cut audio anew, into pieces of one size; the last may be shorter.
+    """Divide audio into pieces of one size; the last may be shorter.
 
     Args:
         audio: Pieces of any sizes.

@@ -20,11 +20,10 @@ _SAMPLE_MAX = 32768.0
 
 
 class FasterWhisperRecognizer:
-    """Hear any language that Whisper knows.
+    """Recognize any language that Whisper supports.
 
-    Whisper does not hear while somebody speaks: it is given the seconds that are not settled, each
-    time anew, and its answers are the updates. Settled is what Whisper itself has ended, when
-    something was said behind it or nothing for a while.
+    Whisper cannot process a stream. It transcribes all audio that is not yet final again for each
+    update. Text is final when Whisper has ended its segment and more speech or a pause followed.
     """
 
     def __init__(
@@ -43,10 +42,10 @@ class FasterWhisperRecognizer:
         Args:
             model: A `faster_whisper.WhisperModel`, or the name of one, or the path of its folder.
             language: What is spoken, as Whisper calls it ("en"); None: Whisper finds out.
-            speaker: Stands before the names of the segments, which are 1, 2, ...
-            step_s: Seconds of new audio that each answer waits for.
+            speaker: Prefix of the names of the segments, which are 1, 2, ...
+            step_s: Seconds of new audio between two transcriptions.
             pause_s: Seconds without speech that end a segment.
-            longest_s: Seconds after which a segment is ended in any case; Whisper hears 30.
+            longest_s: Seconds after which a segment ends in any case; Whisper takes at most 30.
             **options: Further options of `WhisperModel.transcribe`.
 
         Raises:
@@ -57,8 +56,8 @@ class FasterWhisperRecognizer:
         _check_language(language, self._model.supported_languages)
         self._options = {
             "language": language,
-            "condition_on_previous_text": False,  # a mistake must not go on for ever
-            "vad_filter": True,  # in silence Whisper invents
+            "condition_on_previous_text": False,  # so that a mistake does not carry over
+            "vad_filter": True,  # Whisper invents text in silence
             **options,
         }
         self._speaker = speaker
@@ -67,7 +66,7 @@ class FasterWhisperRecognizer:
         self._text = ""
 
     def updates(self, audio: Iterable[bytes]) -> Iterator[SegmentUpdate]:
-        """Hear speech; blocks while it computes.
+        """Recognize speech; blocks while it computes.
 
         Args:
             audio: Samples, in pieces of any sizes (`read_audio`).
@@ -90,10 +89,10 @@ class FasterWhisperRecognizer:
     def _hear(
         self, samples: npt.NDArray[np.float32], heard_s: float, *, is_last: bool
     ) -> Generator[SegmentUpdate, None, float]:
-        """Ask Whisper, and yield what is new.
+        """Transcribe the samples, and yield updates for changed text.
 
         Returns:
-            Seconds at the start of the samples that are settled.
+            Seconds at the start of the samples whose text is final.
         """
         found, _ = self._model.transcribe(samples, **self._options)
         length_s, settled_s = len(samples) / SAMPLE_RATE, 0.0
@@ -111,7 +110,7 @@ class FasterWhisperRecognizer:
             return length_s
         if said:
             return settled_s
-        if self._text:  # Whisper takes back what it heard
+        if self._text:  # Whisper now finds no speech there
             yield self._update("", heard_s, final=True)
         return max(0.0, length_s - self._step_s)  # a word may have begun
 

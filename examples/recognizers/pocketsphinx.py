@@ -14,17 +14,16 @@ if TYPE_CHECKING:
 
 
 class PocketSphinxRecognizer:
-    """Hear English with PocketSphinx, on a CPU and without a download.
+    """Recognize English with PocketSphinx, on a CPU and without a download.
 
-    A segment is what is said between two pauses. All text is in small letters, without
-    punctuation.
+    A segment is the speech between two pauses. All text is in lower case, without punctuation.
     """
 
     def __init__(self, speaker: str = "") -> None:
         """Load the model.
 
         Args:
-            speaker: Stands before the names of the segments, which are 1, 2, ...
+            speaker: Prefix of the names of the segments, which are 1, 2, ...
 
         Raises:
             ClientError: The package is not installed.
@@ -40,7 +39,7 @@ class PocketSphinxRecognizer:
         self._text = ""
 
     def updates(self, audio: Iterable[bytes]) -> Iterator[SegmentUpdate]:
-        """Hear speech; blocks while it computes. May be used once.
+        """Recognize speech; blocks while it computes. May be called once.
 
         Args:
             audio: Samples, in pieces of any sizes (`read_audio`).
