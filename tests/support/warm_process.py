@@ -109,14 +109,24 @@ def _run(arguments: list[str]) -> None:
         runpy.run_path(arguments[0], run_name="__main__")
 
 
+def _is_here(module: object) -> bool:
+    """Whether it comes from this folder, and is not this file."""
+    if module is sys.modules["__main__"]:
+        return False
+    return str(getattr(module, "__file__", None)).startswith(str(Path(__file__).parent))
+
+
 def main() -> None:
     """Makes processes until the other end is closed; in one that was made, runs its command."""
     # Of an interrupt of the terminal only the commands know.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     connection = socket.socket(fileno=int(sys.argv[1]))
+    sys.path[0] = str(Path(sys.executable).parent)  # not this folder, whose modules hide others
     for name in _IMPORTS:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    here = [name for name, module in sys.modules.items() if _is_here(module)]
+    assert not here, f"imported from {Path(__file__).parent}: {here}"
     gc.freeze()
     while True:
         head, streams, _, _ = socket.recv_fds(connection, HEAD.size, 3)
