@@ -90,6 +90,20 @@ def test_each_has_a_process_of_its_own(waiting: list[str]) -> None:
         process.wait()
 
 
+def test_the_first_command_may_have_another_environment(
+    waiting: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forked.restart()
+    with monkeypatch.context() as changed:
+        changed.setenv("HF_HOME", "elsewhere")
+        with forked.Popen(waiting) as process:
+            process.kill()
+    with forked.Popen(waiting) as process:
+        is_script = _is_script(process)
+        process.kill()
+    assert not is_script
+
+
 @pytest.mark.parametrize("variable", ["PYTHONOPTIMIZE", "OMP_NUM_THREADS", "LD_PRELOAD"])
 def test_a_variable_that_is_read_early_makes_it_a_script(variable: str, waiting: list[str]) -> None:
     environment = {**os.environ, variable: ""}

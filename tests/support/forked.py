@@ -37,6 +37,8 @@ _USUAL = {
     "process_group": -1,
 }  # fmt: skip
 _SET_SUBREAPER = 36  # of prctl()
+# The warm process has this environment, even if the test of the first command has another.
+_AT_IMPORT = dict(os.environ)
 
 
 class Popen(subprocess.Popen[Any]):
@@ -121,8 +123,7 @@ class _Warm:
     """The process that forks others, one for this process."""
 
     def __init__(self) -> None:
-        environment = dict(os.environ)
-        self.state = _state(environment)
+        self.state = _state(_AT_IMPORT)
         self._lock = threading.Lock()
         self._prctl = ctypes.CDLL(None).prctl
         self._connection, other = socket.socketpair()
@@ -131,7 +132,7 @@ class _Warm:
         with other:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, pass_fds=[other.fileno()],
-                env={**environment, "OPENBLAS_NUM_THREADS": "1"},
+                env={**_AT_IMPORT, "OPENBLAS_NUM_THREADS": "1"},
             )  # fmt: skip
         atexit.register(self.stop)
 
@@ -146,7 +147,7 @@ class _Warm:
                 return warm_process.send(self._connection, request, streams)
             except BaseException:  # such as a time limit: an answer may be left
                 self._connection.close()
-                _warm.cache_clear()
+                restart()
                 raise
             finally:
                 self._prctl(_SET_SUBREAPER, 0, 0, 0, 0)
@@ -159,3 +160,8 @@ class _Warm:
 @cache
 def _warm() -> _Warm:
     return _Warm()
+
+
+def restart() -> None:
+    """Lets the next command start the warm process anew."""
+    _warm.cache_clear()
