@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ct2_triton.serve import TritonServer
-from support import durations, processor, servers, shares, workers
+from support import durations, forked, processor, servers, shares, workers
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer, ServerStack
 from support.tiers import LONGEST_S, is_long
@@ -47,6 +47,22 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+def pytest_collection_finish() -> None:
+    """Conftest files have set their variables, and no test has begun."""
+    forked.use_environment()
+
+
+@pytest.fixture(autouse=True)
+def _same_environment() -> Iterator[None]:
+    """Takes back the variables that a command of the project sets when a test calls it."""
+    before = dict(os.environ)
+    yield
+    before.pop("PYTEST_CURRENT_TEST", None)  # pytest's own
+    for name in os.environ.keys() - before.keys() - {"PYTEST_CURRENT_TEST"}:
+        del os.environ[name]
+    os.environ.update(before)
 
 
 @pytest.fixture

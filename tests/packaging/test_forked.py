@@ -104,6 +104,23 @@ def test_the_first_command_may_have_another_environment(
     assert not is_script
 
 
+def test_a_variable_that_a_library_reads_makes_it_a_script(waiting: list[str]) -> None:
+    """The next test has a forked command again."""
+    os.environ["GRPC_VERBOSITY"] = "ERROR"
+    with forked.Popen(waiting) as process:
+        is_script = _is_script(process)
+        process.kill()
+    assert is_script
+
+
+def test_the_variables_of_another_test_are_gone(waiting: list[str]) -> None:
+    assert "GRPC_VERBOSITY" not in os.environ
+    with forked.Popen(waiting) as process:
+        is_script = _is_script(process)
+        process.kill()
+    assert not is_script
+
+
 @pytest.mark.parametrize("variable", ["PYTHONOPTIMIZE", "OMP_NUM_THREADS", "LD_PRELOAD"])
 def test_a_variable_that_is_read_early_makes_it_a_script(variable: str, waiting: list[str]) -> None:
     environment = {**os.environ, variable: ""}

@@ -37,8 +37,14 @@ _USUAL = {
     "process_group": -1,
 }  # fmt: skip
 _SET_SUBREAPER = 36  # of prctl()
-# The warm process has this environment, even if the test of the first command has another.
-_AT_IMPORT = dict(os.environ)
+
+
+_environment: dict[str, str] = {}
+
+
+def use_environment() -> None:
+    """Gives the warm process the environment of now, before a test has changed it."""
+    _environment.update(os.environ)
 
 
 class Popen(subprocess.Popen[Any]):
@@ -123,7 +129,7 @@ class _Warm:
     """The process that forks others, one for this process."""
 
     def __init__(self) -> None:
-        self.state = _state(_AT_IMPORT)
+        self.state = _state(_environment)
         self._lock = threading.Lock()
         self._prctl = ctypes.CDLL(None).prctl
         self._connection, other = socket.socketpair()
@@ -132,7 +138,7 @@ class _Warm:
         with other:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, pass_fds=[other.fileno()],
-                env={**_AT_IMPORT, "OPENBLAS_NUM_THREADS": "1"},
+                env={**_environment, "OPENBLAS_NUM_THREADS": "1"},
             )  # fmt: skip
         atexit.register(self.stop)
 
