@@ -4,6 +4,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "quality/gaps.h"
 #include "quality/judge.h"
 #include "quality/statistics.h"
 #include "quality/token_text.h"
@@ -52,6 +55,27 @@ Verdict VerdictOf(const std::map<std::string, double>& doubts) {
   return verdict;
 }
 
+using Aligned = std::vector<std::array<size_t, 4>>;  // begin and end in the source, in the target
+
+Alignment AlignmentOf(const Aligned& aligned) {
+  Alignment alignment;
+  for (const auto& [from, to, begin, end] : aligned) {
+    alignment.spans.push_back({{from, to}, {begin, end}});
+  }
+  alignment.whole = true;
+  return alignment;
+}
+
+Gaps GapsOfTokens(const std::vector<std::string>& source, const std::vector<std::string>& target,
+                  const std::vector<int64_t>& positions) {
+  std::vector<Span> source_places;
+  std::vector<Span> target_places;
+  const std::string from = TokenText({source.begin(), source.end()}, &source_places);
+  const std::string to = TokenText({target.begin(), target.end()}, &target_places);
+  return FindGaps(ReadText(from).words, ReadText(to).words,
+                  {source_places, target_places, positions});
+}
+
 }  // namespace
 
 void BindQuality(py::module_& module) {
@@ -65,11 +89,14 @@ void BindQuality(py::module_& module) {
           "judge",
           [](const Judge& judge, const std::string& source, const std::string& target,
              const std::string& language, std::optional<double> score,
-             const std::string& source_language) {
-            return Describe(judge.Of({source, target, language, score, source_language}));
+             const std::string& source_language, const std::optional<Aligned>& aligned) {
+            const Alignment alignment = AlignmentOf(aligned.value_or(Aligned()));
+            return Describe(judge.Of({source, target, language, score, source_language,
+                                      aligned ? &alignment : nullptr}));
           },
           py::arg("source"), py::arg("target"), py::arg("language") = "",
-          py::arg("score") = std::nullopt, py::arg("source_language") = "");
+          py::arg("score") = std::nullopt, py::arg("source_language") = "",
+          py::arg("aligned") = std::nullopt);
   module.def(
       "better_verdict",
       [](const std::map<std::string, double>& one, const std::map<std::string, double>& other) {
@@ -84,6 +111,14 @@ void BindQuality(py::module_& module) {
         return CopiedShare(ReadText(source), ReadText(target), of_target);
       },
       py::arg("source"), py::arg("target"), py::arg("of_target") = std::map<std::string, double>());
+  module.def(
+      "quality_gaps",
+      [](const std::vector<std::string>& source, const std::vector<std::string>& target,
+         const std::vector<int64_t>& positions) {
+        const Gaps gaps = GapsOfTokens(source, target, positions);
+        return py::make_tuple(gaps.uncovered, gaps.invented);
+      },
+      py::arg("source_tokens"), py::arg("target_tokens"), py::arg("positions"));
   module.def(
       "quality_words",
       [](const std::string& text) {

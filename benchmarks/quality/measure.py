@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure the verdicts: precision and recall on held-out faults, false alarms on clean sentences.
 
-Given translations are judged by the code of the backend, with the demo model's statistics. The
-demo model's own come with their verdicts from a server.
+Given translations are judged by the code of the backend, with the demo model's statistics, and with
+the alignments of a server that is forced to generate them by a draft. The demo model's own come
+with their verdicts from the server.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ FLAGS = ("repeats", "uncovered", "invented", "values", "copied", "language", "le
 TARGETS = ("deu", "fra", "spa", "ita", "por", "nld")
 VALUE_KINDS = ("number_", "value_")  # of faults; the latter are URLs, addresses, placeholders
 Flags = set[str]
+Aligned = tuple[int, int, int, int]  # begin and end in the source, and in the translation
 
 
 class Judge:
@@ -37,9 +39,27 @@ class Judge:
     def __init__(self, model: Path) -> None:
         self._judge = load_core().Judge((model / FILE_NAME).read_text(encoding="utf-8"))
 
-    def flags(self, source: str, text: str, target: str) -> Flags:
+    def flags(
+        self, source: str, text: str, target: str, aligned: Sequence[Aligned] | None = None
+    ) -> Flags:
         """What is raised for a translation into a language of `TARGETS`."""
-        return set(self._judge.judge(source, text, f"{target}_Latn", None, "eng_Latn")["flags"])
+        verdict = self._judge.judge(source, text, f"{target}_Latn", None, "eng_Latn", aligned)
+        return set(verdict["flags"])
+
+
+def aligned(client: SyncTranslationClient, row: Mapping[str, Any]) -> list[Aligned] | None:
+    """Alignments of a given translation; None if the model does not generate its characters."""
+    text = row["translation"]
+    if not text.strip():
+        return None
+    found = client.translate(
+        row["source"], source="en", targets=f"{row['target']}_Latn", draft=text, split="none",
+        beam_size=1, draft_bias=0.9999, return_alignments=True, timeout_s=600,
+    )  # fmt: skip
+    if not found.text.startswith(text):
+        return None
+    end = len(text.encode())
+    return [one for one in found.alignment_ranges or () if one[3] <= end]
 
 
 def served(
@@ -63,12 +83,18 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def measure_faults(judge: Judge, rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Print precision and recall of each flag, and return the recall; `values` by kind, too."""
+def measure_faults(
+    judge: Judge, client: SyncTranslationClient | None, rows: Iterable[Mapping[str, Any]]
+) -> dict[str, float]:
+    """Print precision and recall of each flag, and return the recall; `values` by kind, too.
+
+    Without a client, `uncovered` and `invented` are not computed.
+    """
     right, raised, wanted, met = (Counter[str]() for _ in range(4))
     clean = []
     for row in rows:
-        found = judge.flags(row["source"], row["translation"], row["target"])
+        spans = aligned(client, row) if client else None
+        found = judge.flags(row["source"], row["translation"], row["target"], spans)
         raised.update(found)
         right.update(found & {*row["flags"], *row["may"]})
         names = [*row["flags"]]
@@ -144,11 +170,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         prepare(PrepareOptions("demo", Path(folder), io="text"))
         judge = Judge(Path(folder) / "demo" / "1" / "model")
-        measure_faults(judge, lines(args.faults))
         with (
             TritonServer(ServerOptions([Path(folder)])) as server,
             SyncTranslationClient(server.grpc_url, "demo") as client,
         ):
+            measure_faults(judge, client, lines(args.faults))
             measure_clean(judge, client, args.clean, args.seed)
             measure_inputs(client, lines(args.inputs))
 

@@ -75,13 +75,20 @@ def convert_for_package(checkpoint: Path, package: Path = PACKAGE) -> None:
     """
     from ct2_triton.prepare.options import PrepareOptions
     from ct2_triton.prepare.pipeline import prepare
+    from ct2_triton.prepare.shipped import ALIGNMENT
     from ct2_triton.prepared_model import LANGUAGES_NAME, MANIFEST_NAME, write_json
 
     with tempfile.TemporaryDirectory() as folder:
         texts = (_quality_text(Path(folder) / "quality.txt"),)
         made = Path(folder) / "repository"
         prepared = prepare(
-            PrepareOptions(str(checkpoint.resolve()), made, "demo", quality_texts=texts),
+            PrepareOptions(
+                str(checkpoint.resolve()),
+                made,
+                "demo",
+                quality_texts=texts,
+                settings={ALIGNMENT.name: ALIGNMENT.value},
+            ),
             report=print,
         )
         if checkpoint.resolve() != (package / CHECKPOINT).resolve():
@@ -94,10 +101,18 @@ def convert_for_package(checkpoint: Path, package: Path = PACKAGE) -> None:
 
 
 def _quality_text(file: Path) -> str:
-    """Write sentences that training may see, for the statistics of the verdicts."""
-    sentences = training_sentences(read_grammar(), _QUALITY_SENTENCES, seed=4)
-    file.write_text("".join(f"{one.texts['eng']}\n" for one in sentences), encoding="utf-8")
+    """Write sentences that training may see, for the statistics of the verdicts.
+
+    Texts that a server splits are left out: the model has not learnt their parts.
+    """
+    from ct2_triton.engine_library import load_core
+
+    core = load_core()
     source, *targets = FLORES.values()
+    sentences = training_sentences(read_grammar(), _QUALITY_SENTENCES, seed=4)
+    texts = [one.texts["eng"] for one in sentences]
+    whole = [text for text in texts if len(core.segment(text.encode(), source)) == 1]
+    file.write_text("".join(f"{text}\n" for text in whole), encoding="utf-8")
     return f"{source}:{','.join(targets)}={file}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import pytest
@@ -235,6 +236,56 @@ def test_of_long_texts_the_beginning_is_judged() -> None:
     assert {"values", "copied", "language"} <= set(verdict["not_computed"])
 
 
+def _aligned(source: str, target: str, pairs: list[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Alignments of words, by their places, in the order of the translation."""
+    both = [[match.span() for match in re.finditer(r"\S+", text)] for text in (source, target)]
+    in_order = sorted(pairs, key=lambda pair: pair[1])
+    return [both[0][one] + both[1][other] for one, other in in_order]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "pairs", "doubts"),
+    [
+        ("a b c d e f g", "a b c d e f g", [(i, i) for i in range(7)], (0, 0)),
+        ("a b c d e f g", "g f e d c b a", [(i, 6 - i) for i in range(7)], (0, 0)),
+        ("a b c d e f g", "a b c", [(i, i) for i in range(3)], (4 / 3, 0)),
+        ("a b c d e f g", "a b f g", [(0, 0), (1, 1), (5, 2), (6, 3)], (1, 0)),
+        ("a b c", "a b c d e f g", [(min(i, 2), i) for i in range(7)], (0, 4 / 3)),
+        ("a b c", "a b d e f g c", [(0, 0), (1, 1), (2, 6)], (0, 4 / 3)),
+        ("a b c d e f g", "a b", [], (7 / 3, 1)),
+        ("https://a.example/b/c/d b", "x b", [(1, 1)], (0, 1 / 2)),  # a URL is no word
+        ("", "a b", [], (0, 1)),
+        ("a b", "", [], (1, 0)),
+    ],
+)
+def test_words_without_a_counterpart(
+    source: str, target: str, pairs: list[tuple[int, int]], doubts: tuple[float, float]
+) -> None:
+    bounds = {"uncovered": 1, "invented": 1}
+    statistics = {"version": 1, "languages": {"de": {"from": {"en": bounds}}}}
+    judge = _core.Judge(json.dumps(statistics))
+    aligned = _aligned(source, target, pairs)
+    found = judge.judge(source, target, "de", None, "en", aligned)["doubts"]
+    assert (found["uncovered"], found["invented"]) == pytest.approx(doubts)
+
+
+def test_gaps_need_alignments_and_bounds() -> None:
+    assert {"uncovered", "invented"}.isdisjoint(JUDGE.judge("a", "a", "de", 0, "en", [])["doubts"])
+    bounds = {"version": 1, "languages": {"de": {"from": {"en": {"invented": 1}}}}}
+    judge = _core.Judge(json.dumps(bounds))
+    assert "invented" not in judge.judge("a", "a", "de", 0, "en")["doubts"]
+    found = judge.judge("a", "a", "de", 0, "en", [(0, 1, 0, 1)])
+    assert (found["doubts"]["invented"], found["flags"]) == (0, [])
+    assert "uncovered" in found["not_computed"]
+
+
+def test_gaps_of_tokens() -> None:
+    source = ["eng_Latn", "▁one", "▁t", "wo", "▁three", "▁four", "</s>"]
+    target = ["deu_Latn", "▁eins", "▁z", "wei", "▁x", "▁y"]
+    positions = [-1, 1, 2, 3, 6, 6]  # the last ones have the end token
+    assert _core.quality_gaps(source, target, positions) == pytest.approx((2 / 6**0.5, 2 / 6**0.5))
+
+
 def test_another_language() -> None:
     french = "Le train de cinq heures est parti."
     assert flags(SOURCE, french, "de") == ["language"]
@@ -281,9 +332,11 @@ def test_without_statistics_three_flags_are_computed() -> None:
         ({"languages": {"de": {"score": 1}}}, "; known are words, from"),
         (
             {"languages": {"de": {"from": {"en": {"x": 1}}}}},
-            "; known are length, least_score, copied",
+            "; known are length, least_score, copied, uncovered, invented",
         ),
         ({"languages": {"de": {"from": {"en": {"copied": 0}}}}}, "give a number from 0.01"),
+        ({"languages": {"de": {"from": {"en": {"uncovered": 0}}}}}, "give a number from 0.01"),
+        ({"languages": {"de": {"from": {"en": {"invented": "1"}}}}}, "give a number from 0.01"),
         ({"languages": {"de": {"words": {"der": 2}}}}, "give a share above 0, at most 1"),
         ({"languages": {"de": {"words": {"der": 0}}}}, "give a share above 0, at most 1"),
         ({"languages": {"de": {"words": {"der": "x"}}}}, "give a share above 0, at most 1"),

@@ -26,7 +26,7 @@ def test_faults_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     import measure
 
     rows = measure.lines(files["faults"])
-    found = measure.measure_faults(measure.Judge(MODEL), rows)
+    found = measure.measure_faults(measure.Judge(MODEL), None, rows)
     assert len(rows) > 250
     for flag, floor in FLOORS.items():
         assert found[flag] >= floor, flag

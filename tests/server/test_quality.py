@@ -18,9 +18,9 @@ from ct2_triton import _core
 from ct2_triton.client.tokenization import find_tokenizer
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection, padded
+from server.helpers import Connection, padded, tensor
 from server.stream_client import request
-from server.text_client import answer, refusal, send_text
+from server.text_client import answer, refusal, send_text, strings, translated
 from support.metrics import fresh
 from support.servers import EXPLICIT, ServerStack
 
@@ -37,6 +37,7 @@ STATISTICS = {
             "words": {"le": 0.03, "la": 0.03, "à": 0.02, "et": 0.03},
             "from": {"eng_Latn": {"length": [3, 4]}},
         },
+        "spa_Latn": {"from": {"eng_Latn": {"uncovered": 1.2, "invented": 2.2}}},
     },
 }
 JUDGE = _core.Judge(json.dumps(STATISTICS))
@@ -101,6 +102,54 @@ def test_sentences_that_repeat_each_other(connection: Connection) -> None:
     got = ask(connection, text, max_decoding_length=4, outputs=["text_output", *VERDICTS])
     assert got["text_output"][0][0].count("Der") == 10
     assert "repeats" in json.loads(got["quality_flags"][0][0])
+
+
+LONG = "The next train to Vienna leaves at 10:20 from platform 4."
+
+
+def gaps(connection: Connection, **more: Any) -> tuple[set[str], set[str]]:
+    """Which of the two flags are raised for a Spanish translation, and which are not computed."""
+    outputs = ["text_output", "quality_flags"]
+    sent = send_text(connection, LONG, ["es"], outputs=outputs, quality=True, **more)
+    *flags, missing = json.loads(answer(sent)["quality_flags"][0][0])
+    both = {"uncovered", "invented"}
+    return both & set(flags), both & set(missing["not_computed"])
+
+
+def test_omitted_and_added_text(repository: Path, connection: Connection) -> None:
+    whole = translated(connection, LONG, ["es"])[0][0]
+    assert gaps(connection) == (set(), set())
+    assert gaps(connection, beam_size=3) == (set(), set())
+    assert gaps(connection, max_decoding_length=3) == ({"uncovered"}, set())
+    draft = tensor("draft", strings([[f"{whole} {whole} {whole}"]]))
+    forced = {"draft_bias": 0.9999, "more": [draft], "split": "none"}
+    assert gaps(connection, **forced) == ({"invented"}, set())
+    sources, _ = rows_of(repository, [LONG])
+    tokenizer = find_tokenizer("demo", repository=repository)
+    prefix = tokenizer.rules.target_prefix(tokenizer.rules.target_language("es"))
+    for limit, flag in ((256, False), (4, True)):
+        got = connection.infer(
+            "demo", sources, [prefix], outputs=["QUALITY_FLAGS"], quality=True,
+            max_decoding_length=limit,
+        )  # fmt: skip
+        assert ("uncovered" in json.loads(got["QUALITY_FLAGS"].item())) == flag
+
+
+def test_forced_text_and_calls_have_no_alignments(connection: Connection) -> None:
+    both = {"uncovered", "invented"}
+    whole = translated(connection, LONG, ["es"])[0][0]
+    prefix = tensor("target_prefix", strings([[whole.split()[0]]]))
+    assert gaps(connection, more=[prefix]) == (set(), both)
+    assert gaps(connection, beam_size=2, coverage_penalty=0.2) == (set(), both)  # a call
+    assert gaps(connection) == (set(), set())
+
+
+def test_verdicts_show_no_alignments(connection: Connection) -> None:
+    got = answer(send_text(connection, LONG, ["es"], quality=True))
+    assert got["alignments"] == [[[]]]
+    assert json.loads(got["quality_flags"][0][0])[-1] == {
+        "not_computed": ["language", "length", "unsure"]
+    }
 
 
 def rows_of(repository: Path, texts: list[str]) -> tuple[list[list[int]], list[list[int]]]:

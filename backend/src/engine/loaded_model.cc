@@ -163,7 +163,7 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
     const auto search = search_for(MapFor(rows[i], *weights_, engine_));
     checked.push_back(CheckRow(rows[i], i, names, search, *weights_, engine_));
     CheckedRow& row = checked.back();
-    if (search->Aligns()) row.alignment = alignment_;
+    if (search->LoopAligns()) row.alignment = alignment_;
     if (!row.empty) PlanRun(&row, names.Row(i));
   }
   return checked;

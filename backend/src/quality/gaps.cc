@@ -9,9 +9,8 @@ namespace {
 
 // Marks the words in a span; returns whether one of them was not marked.
 bool Mark(const std::vector<Word>& words, const Span& span, std::vector<bool>* marked) {
-  const auto first = std::partition_point(words.begin(), words.end(), [&](const Word& word) {
-    return word.place.end <= span.begin;
-  });
+  const auto first = std::partition_point(
+      words.begin(), words.end(), [&](const Word& word) { return word.place.end <= span.begin; });
   bool news = false;
   for (auto word = first; word != words.end() && word->place.begin < span.end; ++word) {
     const auto at = static_cast<size_t>(word - words.begin());

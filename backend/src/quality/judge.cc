@@ -65,6 +65,15 @@ std::optional<double> LengthDoubt(const ReadText& source, const ReadText& target
   return std::abs(Ratio(source.visible, target.visible) - middle) / (pair.length->second - middle);
 }
 
+// From the alignments of decode loops; CTranslate2 calls give none here.
+void JudgeGaps(const ReadText& source, const ReadText& target, const Judged& judged,
+               const QualityStatistics::Pair& pair, Verdict* verdict) {
+  if (judged.alignment == nullptr || !judged.alignment->whole) return;
+  const Gaps gaps = FindGaps(source.words, target.words, *judged.alignment);
+  if (pair.uncovered) verdict->Set(Flag::kUncovered, gaps.uncovered / *pair.uncovered);
+  if (pair.invented) verdict->Set(Flag::kInvented, gaps.invented / *pair.invented);
+}
+
 }  // namespace
 
 double LengthRatio(std::string_view source, std::string_view target) {
@@ -140,6 +149,7 @@ Verdict Judge::Of(const Judged& judged) const {
     verdict.Set(Flag::kCopied,
                 CopiedShare(source, target, language.words) / pair.copied.value_or(kCopiedShare));
     JudgeLanguage(source, target, judged, &verdict);
+    JudgeGaps(source, target, judged, pair, &verdict);
   }
   if (const auto doubt = LengthDoubt(source, target, pair)) verdict.Set(Flag::kLength, *doubt);
   if (pair.least_score && judged.score) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "quality/gaps.h"
 #include "quality/read_text.h"
 #include "quality/statistics.h"
 #include "quality/verdict.h"
@@ -23,6 +24,7 @@ struct Judged {
   std::string_view language = {};         // code of the target; "": the model names none
   std::optional<double> score = {};       // mean log-probability of the tokens
   std::string_view source_language = {};  // its code
+  const Alignment* alignment = nullptr;   // of the texts
 };
 
 // The natural logarithm of the length of a translation divided by that of its source, in visible

@@ -88,8 +88,12 @@ QualityStatistics::Pair PairOf(const std::string& key, const Json& value) {
       pair.least_score = ScoreOf(full, member);
     } else if (name == "copied") {
       pair.copied = BoundOf(full, member);
+    } else if (name == "uncovered") {
+      pair.uncovered = BoundOf(full, member);
+    } else if (name == "invented") {
+      pair.invented = BoundOf(full, member);
     } else {
-      RefuseKey(full, "length, least_score, copied");
+      RefuseKey(full, "length, least_score, copied, uncovered, invented");
     }
   }
   return pair;

@@ -18,6 +18,8 @@ struct QualityStatistics {
     std::optional<std::pair<double, double>> length;  // of LengthRatio
     std::optional<double> least_score;                // per token, below 0
     std::optional<double> copied;                     // of CopiedShare
+    std::optional<double> uncovered;                  // of Gaps
+    std::optional<double> invented;                   // of Gaps
   };
 
   struct Language {

@@ -76,22 +76,22 @@ void AddWord(std::string_view word, bool* joins, std::string* text) {
 
 }  // namespace
 
-std::string TokenText(const std::vector<std::string_view>& tokens) {
+std::string TokenText(const std::vector<std::string_view>& tokens, std::vector<Span>* places) {
   const bool pieces = std::any_of(tokens.begin(), tokens.end(), [](std::string_view token) {
     return token.find(kSpace) != std::string_view::npos;
   });
   std::string text;
   bool joins = false;
   for (const std::string_view token : tokens) {
+    const size_t begin = text.size();
     if (const auto byte = ByteOf(token)) {
       text += *byte;
-    } else if (IsSpecial(token)) {
-      continue;
-    } else if (pieces) {
+    } else if (pieces && !IsSpecial(token)) {
       AddPiece(token, &text);
-    } else {
+    } else if (!IsSpecial(token)) {
       AddWord(token, &joins, &text);
     }
+    if (places != nullptr) places->push_back({begin, text.size()});
   }
   return text;
 }

@@ -8,6 +8,7 @@
 #include "engine/loaded_model.h"
 #include "quality/verdict.h"
 #include "rows/checked_row.h"
+#include "rows/row.h"
 #include "serving/judging.h"
 
 namespace ct2triton {
@@ -26,7 +27,7 @@ class IdsVerdicts {
 
  private:
   struct Source {
-    std::string text;
+    Ids ids;
     std::string language;  // of the target
     std::string source_language;
   };

@@ -25,13 +25,33 @@ void AddFinish(const std::string& finish, Translation* translation) {
   if (BadnessOf(finish) > BadnessOf(translation->finish)) translation->finish = finish;
 }
 
+std::string_view SourceOf(const TextPlan& plan, const PlannedSentence& sentence) {
+  const Span& span = sentence.span;
+  return std::string_view(plan.text).substr(span.begin, span.end - span.begin);
+}
+
 }  // namespace
 
+SentenceText::SentenceText(const TextPlan& plan, const PlannedSentence& sentence, size_t target,
+                           const Tokenizer& tokenizer, const Hypothesis& one) {
+  const std::vector<int> ids(one.ids.begin(), one.ids.end());
+  if (one.alignments.empty()) {
+    text = tokenizer.Text(ids.data(), ids.size());
+    return;
+  }
+  std::vector<Span> places;
+  text = tokenizer.Text(ids.data(), ids.size(), &places);
+  for (Span& place : places) place = Trimmed(text, place);
+  alignment = {tokenizer.SourcePlaces(SourceOf(plan, sentence), plan.source, plan.targets[target],
+                                      sentence.input_tokens[target]),
+               places, one.alignments};
+}
+
 Verdict JudgeSentence(const TextPlan& plan, const PlannedSentence& sentence, size_t target,
-                      std::string_view translation, const Hypothesis& one, const Judging& judging) {
-  const Span& span = sentence.span;
-  return judging.judge->Of({std::string_view(plan.text).substr(span.begin, span.end - span.begin),
-                            translation, plan.targets[target], judging.ScoreOf(one), plan.source});
+                      const SentenceText& translation, const Hypothesis& one,
+                      const Judging& judging) {
+  return judging.judge->Of({SourceOf(plan, sentence), translation.text, plan.targets[target],
+                            judging.ScoreOf(one), plan.source, &translation.alignment});
 }
 
 TargetText::TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer,
@@ -70,15 +90,13 @@ void TargetText::AddUntranslated() {
 void TargetText::Add(const RowResult& result, const Verdict* known) {
   const auto& all = result.hypotheses;
   const Hypothesis& one = all[std::min(rank_, all.size() - 1)];
-  const std::vector<int> ids(one.ids.begin(), one.ids.end());
-  const size_t tokens = ids.size() - std::min(ids.size(), prefix_length_);
+  const SentenceText given(plan_, sentence(), target_, tokenizer_, one);
+  const size_t tokens = one.ids.size() - std::min(one.ids.size(), prefix_length_);
   const size_t begin = done_.text.size();
-  std::vector<Span> places;
-  done_.text += tokenizer_.Text(ids.data(), ids.size(), one.alignments.empty() ? nullptr : &places);
-  Align(one.alignments, places, begin);
+  done_.text += given.text;
+  Align(given.alignment, begin);
   if (judging_.judge != nullptr) {
-    const auto text = std::string_view(done_.text).substr(begin);
-    JoinVerdict(known ? *known : JudgeSentence(plan_, sentence(), target_, text, one, judging_));
+    JoinVerdict(known ? *known : JudgeSentence(plan_, sentence(), target_, given, one, judging_));
   }
   done_.ranges.push_back({begin, done_.text.size()});
   done_.input_tokens += sentence().input_tokens[target_];
@@ -108,20 +126,11 @@ void TargetText::JudgeWhole() {
   done_.verdict->Join(verdict);
 }
 
-void TargetText::Align(const Ids& positions, const std::vector<Span>& places, size_t begin) {
-  if (places.empty()) return;
-  const Span& span = sentence().span;
-  const std::vector<Span> sources = tokenizer_.SourcePlaces(
-      std::string_view(plan_.text).substr(span.begin, span.end - span.begin), plan_.source,
-      plan_.targets[target_], sentence().input_tokens[target_]);
-  for (size_t i = 0; i < std::min(positions.size(), places.size()); ++i) {
-    const auto position = static_cast<size_t>(positions[i]);
-    if (positions[i] < 0 || position >= sources.size()) continue;
-    const Span& source = sources[position];
-    const Span target = Trimmed(done_.text, {begin + places[i].begin, begin + places[i].end});
-    if (source.begin >= source.end || target.begin >= target.end) continue;
+void TargetText::Align(const Alignment& alignment, size_t begin) {
+  const size_t first = sentence().span.begin;
+  for (const auto& [source, target] : alignment.spans) {
     done_.alignments.push_back(
-        {{span.begin + source.begin, span.begin + source.end}, {target.begin, target.end}});
+        {{first + source.begin, first + source.end}, {begin + target.begin, begin + target.end}});
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "quality/gaps.h"
 #include "quality/verdict.h"
 #include "rows/row.h"
 #include "serving/judging.h"
@@ -15,12 +16,6 @@
 #include "text/tokenizer.h"
 
 namespace ct2triton {
-
-// Spans of a token of the answer and of its source, in bytes.
-struct AlignedSpans {
-  Span source;
-  Span target;
-};
 
 // The answer to one text in one language, or a part of it.
 struct Translation {
@@ -36,10 +31,19 @@ struct Translation {
   std::optional<Verdict> verdict = {};        // if requested
 };
 
-// The verdict on the translation of a sentence into one of the targets. `one`: the hypothesis that
-// `translation` is made from.
+// The translation of a sentence into one of the targets, from its row's answer.
+struct SentenceText {
+  SentenceText(const TextPlan& plan, const PlannedSentence& sentence, size_t target,
+               const Tokenizer& tokenizer, const Hypothesis& one);
+
+  std::string text;
+  Alignment alignment;  // of the sentence and this text; empty if the row has none
+};
+
+// The verdict on it. `one`: the hypothesis that it is made from.
 Verdict JudgeSentence(const TextPlan& plan, const PlannedSentence& sentence, size_t target,
-                      std::string_view translation, const Hypothesis& one, const Judging& judging);
+                      const SentenceText& translation, const Hypothesis& one,
+                      const Judging& judging);
 
 // Joins one translation from the answers of its rows, added in order.
 class TargetText {
@@ -62,8 +66,8 @@ class TargetText {
 
  private:
   const PlannedSentence& sentence() const { return plan_.sentences[at_]; }
-  // `places`: of the tokens in the row's answer, which begins at byte `begin`.
-  void Align(const Ids& positions, const std::vector<Span>& places, size_t begin);
+  // Adds the alignments of the sentence, whose translation begins at byte `begin`.
+  void Align(const Alignment& alignment, size_t begin);
   // Joins the verdict on a sentence.
   void JoinVerdict(const Verdict& verdict);
   // Judges loops across sentences too.

@@ -43,9 +43,11 @@ std::vector<Span> SourceRanges(const TextPlan& plan) {
   return ranges;
 }
 
-// As [..., longest, 4]; shorter lists are padded with -1.
-Matrix<int64_t> AlignmentMatrix(const std::vector<int64_t>& shape, const Translations& all) {
+// As [..., longest, 4]; shorter lists are padded with -1. Not `wanted`: the lists are empty.
+Matrix<int64_t> AlignmentMatrix(const std::vector<int64_t>& shape, const Translations& all,
+                                bool wanted) {
   size_t longest = 0;
+  if (!wanted) return {Behind(shape, {0, 4}), {}};
   for (const Translation* one : all) longest = std::max(longest, one->alignments.size());
   Matrix<int64_t> matrix{Behind(shape, {longest, 4}), {}};
   for (const Translation* one : all) {
@@ -88,7 +90,7 @@ class Writer {
     } else if (spec.name == tensor::kSourceRanges || spec.name == tensor::kTargetRanges) {
       WriteRanges(spec);
     } else if (spec.name == tensor::kTextAlignments) {
-      WriteTensor(spec, AlignmentMatrix(per_target_, best_), response_);
+      WriteTensor(spec, AlignmentMatrix(per_target_, best_, content_.alignments), response_);
     } else {
       WriteHypotheses(spec);
     }
@@ -158,9 +160,9 @@ TextAnswer::TextAnswer(const ModelConfig& config, const Tokenizer& tokenizer, An
 Verdict TextAnswer::Judge(size_t row, const RowResult& result) const {
   const auto [plan, sentence] = places_[row];
   const Hypothesis& one = result.hypotheses.front();
-  const std::vector<int> ids(one.ids.begin(), one.ids.end());
-  return JudgeSentence(*plan, *sentence, row - sentence->first_row,
-                       tokenizer_.Text(ids.data(), ids.size()), one, content_.judging);
+  const size_t target = row - sentence->first_row;
+  const SentenceText text(*plan, *sentence, target, tokenizer_, one);
+  return JudgeSentence(*plan, *sentence, target, text, one, content_.judging);
 }
 
 bool TextAnswer::ShowsRanks() const {

@@ -19,8 +19,9 @@ namespace ct2triton {
 // Requested content of an answer.
 struct AnswerContent {
   std::vector<std::string> outputs;
-  bool named = false;   // the client named these outputs; false: they are all outputs
-  bool scores = false;  // scores are computed
+  bool named = false;       // the client named these outputs; false: they are all outputs
+  bool scores = false;      // scores are computed
+  bool alignments = false;  // alignments were requested
   Judging judging = {};
 };
 

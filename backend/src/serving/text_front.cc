@@ -138,6 +138,7 @@ void TextReader::ReadHead() {
   if (tensors_.stream) decoded_.options.stream = *tensors_.stream;
   const DecodingOptions& in_force = options_ ? *options_ : config_.decoding;
   content_.scores = in_force.return_scores;
+  content_.alignments = in_force.return_alignments;
   content_.judging = judging_.With(in_force);
   if (content_.judging.judge == nullptr && !content_.named) LeaveOutVerdicts(&content_.outputs);
   if (decoded_.options.stream) {

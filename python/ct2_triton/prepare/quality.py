@@ -7,11 +7,15 @@ They are computed from the converted model's translations of given sentences:
     length        bounds of the logarithm of target length to source length
     least_score   least mean log-probability of a translation's tokens
     copied        bound on the share of copied source words, if it is above 0.7
+    uncovered     bound on the longest run of source words that no token is aligned to
+    invented      bound on the longest run of words without a source word of their own
     least_number  0 if translations do not write small numbers as words: all numbers count
 
-All except the first and the last are per pair of languages. Lines are split into sentences as in
-the server. A bound is the quantile that 1 translation in 1,000 exceeds (of fewer, the most extreme
-one), moved away from the median by a quarter of their distance.
+All except `words` and `least_number` are per pair of languages. Lines are split into sentences as
+in the server. A run is divided by the square root of 2 + all words of its text; its bound is for
+decode loops and the attention heads of the settings. A bound is the quantile that 1 translation in
+1,000 exceeds (of fewer, the most extreme one), moved away from the median by a quarter of their
+distance.
 """
 
 from __future__ import annotations
@@ -24,9 +28,10 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ct2_triton.client.pieces import read_pieces
 from ct2_triton.engine_library import load_core
 from ct2_triton.errors import SettingError
-from ct2_triton.prepare.text_translator import TextTranslator
+from ct2_triton.prepare.converted.vocabularies import read_vocabularies
 from ct2_triton.prepared_model import write_json
 
 if TYPE_CHECKING:
@@ -46,6 +51,10 @@ _FURTHER = 0.25  # of the distance to the median
 _ROUNDING = 0.0001  # margin if all translations are alike
 _GREATEST_SCORE = -0.001  # largest bound that the backend accepts
 _COPIED = 0.7  # the backend's default bound on the share of copied words
+_ROWS_AT_A_TIME = 256
+_LEAST_GAPS = 0.01  # smallest bound that the backend accepts
+# Settings that change what a model answers, or to what its tokens are aligned.
+_SETTINGS = ("alignment_heads", "alignment_layer", "compute_type")
 _IN_WORDS = 0.005  # share of translations with numbers in words up to which all numbers count
 
 
@@ -86,11 +95,15 @@ class QualityText(NamedTuple):
 
 
 class _Translated(NamedTuple):
-    """A sentence, its translation and the mean log-probability of its tokens."""
+    """A sentence, its translation and the mean log-probability of its tokens.
+
+    `gaps`: how much is uncovered and invented; None if a CTranslate2 call made it.
+    """
 
     source: str
     text: str
     score: float
+    gaps: tuple[float, float] | None
 
 
 @dataclass
@@ -125,7 +138,68 @@ def _bounds_of(
         "length": list(_bounds([core.quality_length(one.source, one.text) for one in all_])),
         "least_score": min(_bounds([one.score for one in all_])[0], _GREATEST_SCORE),
     }
-    return found | ({"copied": copied} if copied > _COPIED else {})
+    if copied > _COPIED:
+        found["copied"] = copied
+    if all(one.gaps for one in all_):
+        for name, values in zip(
+            ("uncovered", "invented"),
+            zip(*(one.gaps or () for one in all_), strict=True),
+            strict=True,
+        ):
+            found[name] = max(_bounds(values)[1], _LEAST_GAPS)
+    return found
+
+
+class ServedModel:
+    """A converted model as a server runs it: in decode loops if they support it."""
+
+    def __init__(
+        self, model: Path, tokenizer_folder: Path, rules: TokenRules, settings: Mapping[str, str]
+    ) -> None:
+        """Load the model.
+
+        Raises SettingError without the compiled core.
+        """
+        try:
+            self.core = load_core()
+        except ImportError as error:
+            raise SettingError(f"{_OPTION} needs the judge of the backend: {error}") from error
+        parameters = {name: settings[name] for name in _SETTINGS if name in settings}
+        self._translator = self.core.Translator(str(model), parameters)
+        self._tokens = read_vocabularies(model)
+        self._rules = rules
+        self._pieces = read_pieces(tokenizer_folder, rules)
+        self._search = {
+            "beam_size": 1,
+            "max_decoding_length": _MOST_TOKENS,
+            "quality": True,  # aligns, in a decode loop
+            "return_scores": True,
+            "truncate_input": bool(rules.max_source_tokens),
+        }
+
+    def translate(
+        self, lines: Sequence[str], source: Language | None, target: Language | None
+    ) -> Iterator[_Translated]:
+        """Yield each line with its translation by greedy search, if it is not empty."""
+        prefix = self._rules.target_prefix(target)
+        for at in range(0, len(lines), _ROWS_AT_A_TIME):
+            part = lines[at : at + _ROWS_AT_A_TIME]
+            rows = [self._rules.input_ids(self._pieces.encode(x), source, target) for x in part]
+            answers = self._translator.translate(rows, [prefix] * len(rows), self._search)
+            for line, row, [best, *_] in zip(part, rows, answers, strict=True):
+                text = self._pieces.decode(self._rules.without_prefix(best["ids"], target))
+                if text:
+                    yield _Translated(line, text, best["score"], self._gaps(row, best))
+
+    def _gaps(self, row: Sequence[int], best: Mapping[str, Any]) -> tuple[float, float] | None:
+        if not best["alignments"]:
+            return None
+        uncovered, invented = self.core.quality_gaps(
+            [self._tokens.source[i] for i in row],
+            [self._tokens.target[i] for i in best["ids"]],
+            best["alignments"],
+        )
+        return uncovered, invented
 
 
 def add_quality(
@@ -142,20 +216,16 @@ def add_quality(
     texts = [QualityText.parse(entry) for entry in options.quality_texts]
     if not texts:
         return {}
-    statistics = measure(TextTranslator(model, tokenizer_folder, rules), rules, texts)
+    served = ServedModel(model, tokenizer_folder, rules, options.settings)
+    statistics = measure(served, rules, texts)
     write_json(model / FILE_NAME, statistics)
     report(f"verdicts: statistics of {', '.join(statistics['languages']) or 'the model'}")
     return {"quality": {"texts": [_record(text) for text in texts]}}
 
 
-def measure(
-    model: TextTranslator, rules: TokenRules, texts: Sequence[QualityText]
-) -> dict[str, Any]:
+def measure(model: ServedModel, rules: TokenRules, texts: Sequence[QualityText]) -> dict[str, Any]:
     """Translate the texts, and return the content of `quality.json`."""
-    try:
-        core = load_core()
-    except ImportError as error:
-        raise SettingError(f"{_OPTION} needs the judge of the backend: {error}") from error
+    core = model.core
     strict, usual = core.Judge(json.dumps({"version": 1, "least_number": 0})), core.Judge()
     seen: dict[str, _Seen] = defaultdict(_Seen)
     for text in texts:
@@ -166,7 +236,7 @@ def measure(
             seen[code].words.update(core.quality_words(line))
         for target in map(rules.target_language, text.targets):
             into = seen[target.code if target else ""]
-            for one in _translated(model, lines, source, target):
+            for one in model.translate(lines, source, target):
                 into.words.update(core.quality_words(one.text))
                 into.pairs[code].append(one)
     every = [one for into in seen.values() for all_ in into.pairs.values() for one in all_]
@@ -186,16 +256,6 @@ def _sentences(core: ModuleType, line: str, language: str) -> list[str]:
     """Split a line into sentences as in the server."""
     text = line.encode()
     return [text[begin:end].decode() for begin, end in core.segment(text, language)]
-
-
-def _translated(
-    model: TextTranslator, lines: Sequence[str], source: Language | None, target: Language | None
-) -> Iterator[_Translated]:
-    """Yield each line with its translation, if it is not empty."""
-    answers = model.translate(lines, source, [target] * len(lines), _MOST_TOKENS)
-    for line, answer in zip(lines, answers, strict=True):
-        if answer.text:
-            yield _Translated(line, answer.text, answer.score)
 
 
 def _bounds(values: Sequence[float]) -> tuple[float, float]:

@@ -36,7 +36,7 @@ NAME = "demo"
 
 VOCABULARY_NAME = "shared_vocabulary.json"
 
-_ALIGNMENT = Parameter(
+ALIGNMENT = Parameter(
     "alignment_heads", "[1]", "Live captions commit words earlier with it than with the first head."
 )
 
@@ -87,7 +87,7 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
         else None
     )
     search = own_search(source, rules)
-    search = replace(search, parameters=(*search.parameters, _ALIGNMENT))
+    search = replace(search, parameters=(*search.parameters, ALIGNMENT))
     config = build_config(options, folder.name, source, rules, search, shortlist)
     (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
     model = folder / "1" / "model"

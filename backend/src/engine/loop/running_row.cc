@@ -112,7 +112,7 @@ void RunningRow::MakeSearch(const Outputs& forced, size_t limit, BeamBias bias) 
 }
 
 void RunningRow::MakeAlignment() {
-  if (!row_.search->Aligns()) return;
+  if (!row_.search->LoopAligns()) return;
   const size_t first = model_.weights().files().add_source_bos ? 1 : 0;
   alignment_ =
       std::make_unique<RowAlignment>(row_.alignment ? *row_.alignment : model_.shape().alignment,

@@ -41,7 +41,9 @@ Hypothesis FinishHypothesis(const CheckedRow& row, Ids ids, EndToken end) {
 }
 
 void AddAlignments(const CheckedRow& row, const Ids& positions, Hypothesis* hypothesis) {
-  if (!row.search->options().return_alignments) return;
+  const bool wanted = row.search->options().return_alignments ||
+                      (Judges(row.search->options()) && !positions.empty());
+  if (!wanted) return;
   const size_t size = hypothesis->ids.size();
   const size_t forced = std::min(ForcedIds(row), size);
   Ids& alignments = hypothesis->alignments;

@@ -17,8 +17,9 @@ enum class EndToken { kThere, kTakenOff };
 // end token unless it is requested, and sets the finish reason.
 Hypothesis FinishHypothesis(const CheckedRow& row, Ids ids, EndToken end = EndToken::kThere);
 
-// Adds alignments to a finished hypothesis, if the row requests them. `positions`: source position
-// of every generated ID; at least as many as the hypothesis has IDs.
+// Adds alignments to a finished hypothesis, if the row requests them or is judged. `positions`:
+// source position of every generated ID, at least as many as the hypothesis has IDs; none: not
+// known.
 void AddAlignments(const CheckedRow& row, const Ids& positions, Hypothesis* hypothesis);
 
 // Whether an id of an answer is the unknown token.

@@ -62,6 +62,8 @@ class SearchOptions {
   }
   // Whether the answer needs the alignment of its tokens.
   bool Aligns() const { return options_.replace_unknowns || options_.return_alignments; }
+  // Whether a decode loop aligns the tokens, which verdicts use if it costs no call.
+  bool LoopAligns() const { return Aligns() || Judges(options_); }
   // Whether the answer needs attention, which each finished hypothesis then keeps.
   bool ReadsAttention() const {
     return BeamSearches() && (options_.coverage_penalty != 0 || Aligns());
