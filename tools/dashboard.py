@@ -138,6 +138,11 @@ SECTIONS: dict[str, list[Panel]] = {
                 ),
             },
         ),
+        Panel(
+            "Parts of a step that other threads computed",
+            "parts",
+            by_model(part(rate("ct2_loop_helped_parts_total"), rate("ct2_loop_steps_total"))),
+        ),
         Panel("Rows being decoded", "rows", gauge("ct2_decoding_rows")),
         Panel(
             "Tokens a step, tokens an encoding",

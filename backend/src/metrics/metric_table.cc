@@ -123,6 +123,8 @@ std::vector<MetricSpec> Work() {
        "Tokens of drafts in the answers, which took no steps of their own."},
       {M::kLoopJoinedRows, "ct2_loop_joined_rows_total", kCounter, "rows",
        "Rows that joined a decode loop in which others were running."},
+      {M::kLoopHelpedParts, "ct2_loop_helped_parts_total", kCounter, "parts",
+       "Parts of steps and encodings that threads without work of their own computed for a loop."},
       {M::kGpuPasses, "ct2_gpu_passes_total", kCounter, "passes",
        "Passes of a GPU's decoder for decode loops; a step of many tokens takes several."},
       {M::kGpuPassesAhead, "ct2_gpu_passes_ahead_total", kCounter, "passes",

@@ -41,6 +41,7 @@ enum class Metric : size_t {
   kLoopDraftTokens,
   kLoopDraftTokensKept,
   kLoopJoinedRows,
+  kLoopHelpedParts,
   kGpuPasses,
   kGpuPassesAhead,
   kGpuHostChoices,

@@ -224,6 +224,7 @@ void ModelMetrics::ReadStates() noexcept {
   cells_.Set(M::kLoopDraftTokens, loops.draft_tokens);
   cells_.Set(M::kLoopDraftTokensKept, loops.draft_tokens_kept);
   cells_.Set(M::kLoopJoinedRows, loops.joined_rows);
+  cells_.Set(M::kLoopHelpedParts, loops.helped_parts);
   cells_.Set(M::kGpuPasses, loops.gpu_passes);
   cells_.Set(M::kGpuPassesAhead, loops.gpu_passes_ahead);
   cells_.Set(M::kGpuHostChoices, loops.gpu_host_choices);
