@@ -16,6 +16,8 @@ namespace {
 constexpr double kAddedLength = 10;   // characters
 constexpr double kCopiedShare = 0.7;  // of the source's words
 constexpr size_t kFewestWords = 3;    // needed to decide whether a source was copied
+constexpr size_t kFewestOfAll = 2;    // needed if all words came back, of kSentence words
+constexpr size_t kSentence = 4;       // words, at least, that are no mere name
 constexpr double kRareShare = 1e-4;   // of a word that is not listed
 constexpr double kDecisive = 3;       // another language is e^3 times as likely
 constexpr size_t kDecisiveWords = 2;  // needed to identify another language
@@ -48,6 +50,11 @@ std::vector<const Word*> Translatable(const std::vector<Word>& words,
     if (all_shouted || !word.capital) found.push_back(&word);
   }
   return found;
+}
+
+bool AreEqual(const std::vector<Word>& some, const std::vector<Word>& others) {
+  return std::equal(some.begin(), some.end(), others.begin(), others.end(),
+                    [](const Word& one, const Word& other) { return one.text == other.text; });
 }
 
 double Ratio(size_t source, size_t target) {
@@ -83,7 +90,8 @@ double LengthRatio(std::string_view source, std::string_view target) {
 double CopiedShare(const ReadText& source, const ReadText& target,
                    const std::map<std::string, double>& of_target) {
   const auto words = Translatable(source.words, of_target);
-  if (words.size() < kFewestWords) return 0;
+  const bool all = source.words.size() >= kSentence && AreEqual(source.words, target.words);
+  if (words.size() < (all ? kFewestOfAll : kFewestWords)) return 0;
   const std::set<std::string_view> found = TextsOf(target.words);
   const auto copied = std::count_if(words.begin(), words.end(),
                                     [&](const Word* word) { return found.count(word->text) > 0; });
