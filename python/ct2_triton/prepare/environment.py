@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _INSTALL = "pip install 'ct2-triton[convert]'"
 _INSTALL_PREPARE = "pip install 'ct2-triton[prepare]'"
+_OR_CONVERT = ", or 'ct2-triton[convert]' for a Hugging Face checkpoint"
 _CPU_BUILD = (
     "; that brings PyTorch's CUDA build of several GB unless PIP_EXTRA_INDEX_URL names PyTorch's "
     "CPU index"
@@ -43,7 +44,7 @@ _NEEDED_FOR_SHORTLISTS = ("langcodes", "regex")
 
 def check_environment() -> dict[str, str]:
     """Check the packages that every preparation needs, without importing them."""
-    return _versions(_NEEDED, _INSTALL_PREPARE)
+    return _versions(_NEEDED, _INSTALL_PREPARE + _OR_CONVERT)
 
 
 def check_conversion(kind: Kind) -> dict[str, str]:

@@ -64,7 +64,7 @@ def prepare(
     if io == "ids" and options.io == "auto" and (old := remove_text_models(output)):
         report(f"removed, with the model they belonged to: {', '.join(old)}")
     for written in write_text_models(output, io, force=options.force):
-        report(f"text in and out: {written.name}")
+        report(f"takes text: {written.name}")
     return PreparedModel.read(output)
 
 
@@ -97,7 +97,7 @@ def _prepared(
         check_shortlist,
     )
     from ct2_triton.prepare.layout import Kind, layout_in
-    from ct2_triton.prepare.source import find_checkpoint
+    from ct2_triton.prepare.source import check_path, find_checkpoint
     from ct2_triton.prepare.versions import check_place, written
 
     if shipped.is_ready(options):
@@ -108,6 +108,7 @@ def _prepared(
             shipped.fill(folder, options, report)
             yield folder
         return
+    check_path(options.source)
     versions = check_environment()
     check_place(output, options)
     with tempfile.TemporaryDirectory() as scratch:

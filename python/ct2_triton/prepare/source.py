@@ -74,9 +74,16 @@ def _find(source: str, revision: str | None) -> Checkpoint:
         if revision is not None:
             raise SourceError(f"{source} is a local directory: it has no revision {revision!r}")
         return _local(path.resolve(), ModelSource(id=source, license=_license_of_card(path)))
-    if _looks_like_path(source):
-        raise SourceError(f"there is no file or folder {source}, and it is no hub ID (owner/name)")
+    check_path(source)
     return _from_hub(source, revision)
+
+
+def check_path(source: str) -> None:
+    """Raise SourceError if a source is written as a path, but nothing is there."""
+    if _looks_like_path(source) and not Path(source).expanduser().exists():
+        raise SourceError(
+            f"there is no file or folder {source}, and it is not a hub ID (owner/name)"
+        )
 
 
 def _archive(path: Path, source: str, revision: str | None) -> Checkpoint:
@@ -118,7 +125,7 @@ def _from_hub(hub_id: str, revision: str | None) -> Checkpoint:
         info = huggingface_hub.HfApi().model_info(hub_id, revision=revision)
     except HFValidationError as error:
         raise SourceError(
-            f"there is no file or folder {hub_id}, and it is no hub ID (owner/name): {error}"
+            f"there is no file or folder {hub_id}, and it is not a hub ID (owner/name): {error}"
         ) from error
     except TRANSPORT_ERRORS as error:
         if is_unreachable(error):
