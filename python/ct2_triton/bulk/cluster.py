@@ -44,7 +44,7 @@ def cluster(address: str | None, workers: int) -> Iterator[None]:
         import ray.data
     except ImportError as error:
         raise ClientError(
-            f"ct2-translate bulk needs Ray ({error}): pip install 'ct2-triton-client[bulk]'"
+            f"Ray cannot be imported ({error}): pip install 'ct2-triton-client[bulk]'"
         ) from error
     own: dict[str, Any] = {
         "num_cpus": workers,

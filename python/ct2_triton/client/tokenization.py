@@ -240,8 +240,9 @@ def find_tokenizer(
     if repository is None and not folder.is_dir():
         raise TokenizerError(
             f"no tokenizer for model {model!r}: there is no folder {folder}; name the model "
-            f"repository that holds {model}/{TOKENIZER_NAME} (also by the variable "
-            f"{REPOSITORY_VARIABLE}), or the tokenizer's own folder; {_HOW_TO_GET_IT}"
+            f"repository that holds {model}/{TOKENIZER_NAME} (--model-repository, or "
+            f"{REPOSITORY_VARIABLE}), or the tokenizer's own folder, or use a text "
+            f"model, which needs no tokenizer; {_HOW_TO_GET_IT}"
         )
     return Tokenizer(folder)
 

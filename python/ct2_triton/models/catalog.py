@@ -96,7 +96,7 @@ def find(catalog: Sequence[CatalogEntry], names: Sequence[str]) -> list[CatalogE
         if name not in by_name:
             near = difflib.get_close_matches(name, by_name, n=3, cutoff=0.3) or sorted(by_name)[:5]
             raise PreparedModelError(
-                f"there is no model {name!r}; there is: {', '.join(near) or 'none'}"
+                f"there is no model {name!r}; nearest: {', '.join(near) or 'none'}"
             )
     return [by_name[name] for name in names] or list(catalog)
 

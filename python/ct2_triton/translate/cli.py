@@ -186,7 +186,7 @@ async def _translate(args: argparse.Namespace) -> int:
         check_file(job.source)
     if jobs and len(client.languages.targets(args.targets)) > 1 and not args.json:
         raise ClientError(
-            "--output with several target languages needs --json, which writes an object a line"
+            "--output with several target languages needs --json, which writes one object per line"
         )
     _check_subtitles(jobs, as_json=args.json)
     if args.stream:

@@ -79,7 +79,7 @@ def test_show_has_the_whole_record(repository: Path) -> None:
 
 def test_an_unknown_model_is_told_with_the_nearest(repository: Path, tmp_path: Path) -> None:
     text = ct2_models(repository, "show", "dema", code=1)
-    assert text == "ct2-models: there is no model 'dema'; there is: demo\n"
+    assert text == "ct2-models: there is no model 'dema'; nearest: demo\n"
     nowhere = tmp_path / "nowhere"
     assert (
         ct2_models(nowhere, "list", code=1)
