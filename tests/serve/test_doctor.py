@@ -54,7 +54,7 @@ def test_models_of_the_repository_are_tried_each(tmp_path: Path) -> None:
     prepare_tiny("marian", tmp_path / "model_repository", "opus")
     write_model(tmp_path / "model_repository", "bare", tiny_engine_model("nllb"))
     texts = [text for _, what, text in _check(tmp_path, code=0) if what == "translation"]
-    assert texts[0].startswith("bare was loaded; it was not tried")
+    assert texts[0].startswith("bare was loaded; only models with a tokenizer")
     assert texts[1].startswith("opus: 'The ticket office opens at 5:45.' -> '")
     (only,) = [t for _, what, t in _check(tmp_path, "opus", code=0) if what == "translation"]
     assert only.startswith("opus: ")

@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="FOLDER",
             help=f"Triton's model repository ({DEFAULT_TEXT})",
         )
-        command.add_argument("--json", action="store_true", help="print one JSON object a model")
+        command.add_argument("--json", action="store_true", help="print one JSON object per model")
         if action != "verify":
             _add_server_arguments(command, action)
 

@@ -104,7 +104,7 @@ def _prepared(
         if options.shortlist:
             check_shortlist()
         with written(output, options) as folder:
-            report(f"{shipped.NAME}: the model in the package, already converted and proved")
+            report(f"{shipped.NAME}: the model in the package, already converted")
             shipped.fill(folder, options, report)
             yield folder
         return

@@ -192,7 +192,7 @@ def _translations(
 
 def _translation(server: TritonServer, folder: Path) -> str:
     if not (folder / MANIFEST_NAME).is_file():
-        return f"{folder.name} was loaded; it was not tried, because its folder has no tokenizer"
+        return f"{folder.name} was loaded; only models with a tokenizer folder are tried"
     from ct2_triton.client import SyncTranslationClient
 
     rules = TokenRules.read(folder / TOKENIZER_NAME)

@@ -94,7 +94,8 @@ def read_glossary(paths: Iterable[Path]) -> dict[str, str]:
         try:
             lines = path.read_text(encoding="utf-8-sig").split("\n")  # phrases may have other ends
         except (OSError, UnicodeDecodeError) as error:
-            raise ClientError(f"cannot read the glossary {path}: {error}") from error
+            why = getattr(error, "strerror", None) or error
+            raise ClientError(f"cannot read the glossary {path}: {why}") from error
         for number, line in enumerate(lines, 1):
             if line.strip():
                 _add(line, found, f"{path}, line {number}")
