@@ -241,7 +241,7 @@ def test_ct2_translate_needs_no_tokenizer(
     missing = run(f"--model={IDS}")
     assert missing.returncode == 1
     assert f"no tokenizer for model '{IDS}'" in missing.stderr
-    assert f"name the model repository that holds {IDS}/tokenizer (also by" in missing.stderr
+    assert f"name the model repository that holds {IDS}/tokenizer (--model" in missing.stderr
 
 
 def test_ct2_live_needs_no_tokenizer(
