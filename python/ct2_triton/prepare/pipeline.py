@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepare.checkpoint import Checkpoint
     from ct2_triton.prepare.families import ExpectedVocabulary
+    from ct2_triton.prepare.triton_config import Parameter
     from ct2_triton.prepare.verification import Proof
     from ct2_triton.prepare.verification.subject import Subject
     from ct2_triton.prepared_model import TokenRules
@@ -189,7 +190,7 @@ def _fill(
     report: Callable[[str], None],
 ) -> None:
     """Write all files of the model, and last the manifest with the checksums."""
-    from ct2_triton.prepare import conversion
+    from ct2_triton.prepare import conversion, shipped
     from ct2_triton.prepare.checkpoint import memory_line
     from ct2_triton.prepare.environment import check_pair
     from ct2_triton.prepare.families import recognise
@@ -224,7 +225,8 @@ def _fill(
         else None
     )
     search = own_search(checkpoint, rules)
-    config = build_config(options, folder.name, checkpoint, rules, search, shortlist)
+    chosen = shipped.with_alignment(search) if options.source == shipped.NAME else search
+    config = build_config(options, folder.name, checkpoint, rules, chosen, shortlist)
     for entry in search.left_out:
         report(str(entry))
     (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
@@ -247,7 +249,7 @@ def _fill(
     if shortlist:
         results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
     results |= add_placeholders(model, tokenizer_folder, rules, options, report)
-    results |= _add_statistics(model, tokenizer_folder, rules, options, report)
+    results |= _add_statistics(model, tokenizer_folder, rules, options, config.parameters, report)
     write_manifest(folder, checkpoint.source, options, versions, results)
 
 
@@ -256,6 +258,7 @@ def _add_statistics(
     tokenizer_folder: Path,
     rules: TokenRules,
     options: PrepareOptions,
+    settings: Sequence[Parameter],
     report: Callable[[str], None],
 ) -> dict[str, Any]:
     """Write the statistics for the verdicts; the demo model's are in the package."""
@@ -263,7 +266,7 @@ def _add_statistics(
 
     if options.source == shipped.NAME:
         shipped.copy_statistics(model)
-    return add_quality(model, tokenizer_folder, rules, options, report)
+    return add_quality(model, tokenizer_folder, rules, options, settings, report)
 
 
 def _write_tokenizer(

@@ -29,7 +29,7 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ct2_triton.client.pieces import read_pieces
-from ct2_triton.engine_library import load_core
+from ct2_triton.engine_library import EngineLibraryError, load_core
 from ct2_triton.errors import SettingError
 from ct2_triton.prepare.converted.vocabularies import read_vocabularies
 from ct2_triton.prepared_model import write_json
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.triton_config import Parameter
     from ct2_triton.prepared_model import Language, TokenRules
 
 FILE_NAME = "quality.json"
@@ -154,18 +155,23 @@ class ServedModel:
     """A converted model as a server runs it: in decode loops if they support it."""
 
     def __init__(
-        self, model: Path, tokenizer_folder: Path, rules: TokenRules, settings: Mapping[str, str]
+        self, model: Path, tokenizer_folder: Path, rules: TokenRules, settings: Sequence[Parameter]
     ) -> None:
-        """Load the model.
+        """Load the model with the parameters of its `config.pbtxt` that matter.
 
-        Raises SettingError without the compiled core.
+        Raises SettingError without the compiled core, and for settings that the model refuses.
         """
         try:
             self.core = load_core()
-        except ImportError as error:
+        except (ImportError, EngineLibraryError) as error:
             raise SettingError(f"{_OPTION} needs the judge of the backend: {error}") from error
-        parameters = {name: settings[name] for name in _SETTINGS if name in settings}
-        self._translator = self.core.Translator(str(model), parameters)
+        parameters = {one.name: one.value for one in settings if one.name in _SETTINGS}
+        if rules.max_source_tokens:
+            parameters["max_input_length"] = str(rules.max_source_tokens)
+        try:
+            self._translator = self.core.Translator(str(model), parameters)
+        except self.core.Error as error:
+            raise SettingError(str(error)) from error
         self._tokens = read_vocabularies(model)
         self._rules = rules
         self._pieces = read_pieces(tokenizer_folder, rules)
@@ -207,16 +213,17 @@ def add_quality(
     tokenizer_folder: Path,
     rules: TokenRules,
     options: PrepareOptions,
+    settings: Sequence[Parameter],
     report: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Write the file if texts are given.
+    """Write the file if texts are given. `settings`: of the model's `config.pbtxt`.
 
     What the manifest says of it is returned: an entry beside the others.
     """
     texts = [QualityText.parse(entry) for entry in options.quality_texts]
     if not texts:
         return {}
-    served = ServedModel(model, tokenizer_folder, rules, options.settings)
+    served = ServedModel(model, tokenizer_folder, rules, settings)
     statistics = measure(served, rules, texts)
     write_json(model / FILE_NAME, statistics)
     report(f"verdicts: statistics of {', '.join(statistics['languages']) or 'the model'}")

@@ -29,6 +29,7 @@ from ct2_triton.prepared_model import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ct2_triton.prepare.generation import OwnSearch
     from ct2_triton.prepare.options import PrepareOptions
 
 NAME = "demo"
@@ -55,6 +56,11 @@ def is_ready(options: PrepareOptions) -> bool:
     if options.source != NAME:
         return False
     return bool(options.quantization == _record()["conversion"]["quantization"])
+
+
+def with_alignment(search: OwnSearch) -> OwnSearch:
+    """Add the attention head of this model that aligns best, which its statistics are of."""
+    return replace(search, parameters=(*search.parameters, ALIGNMENT))
 
 
 def copy_statistics(model: Path) -> None:
@@ -86,8 +92,7 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
         if options.shortlist
         else None
     )
-    search = own_search(source, rules)
-    search = replace(search, parameters=(*search.parameters, ALIGNMENT))
+    search = with_alignment(own_search(source, rules))
     config = build_config(options, folder.name, source, rules, search, shortlist)
     (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
     model = folder / "1" / "model"
@@ -99,7 +104,7 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
     results["generation"] = search.record
     if shortlist:
         results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
-    results |= add_quality(model, tokenizer_folder, rules, options, report)
+    results |= add_quality(model, tokenizer_folder, rules, options, config.parameters, report)
     write_manifest(folder, source.source, options, record["versions"], results)
 
 

@@ -13,9 +13,10 @@ from ct2_triton.bench.workload import SENTENCES
 from ct2_triton.engine_library import load_core
 from ct2_triton.errors import SettingError, UnknownLanguageError
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.quality import FILE_NAME, QualityText
+from ct2_triton.prepare.quality import FILE_NAME, QualityText, ServedModel, measure
+from ct2_triton.prepare.shipped import ALIGNMENT
 from ct2_triton.prepare.text_translator import TextTranslator
-from ct2_triton.prepared_model import PreparedModel
+from ct2_triton.prepared_model import CONFIG_NAME, PreparedModel
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,39 @@ def test_the_statistics_are_those_of_the_models_translations(
     assert bounds["least_score"] < min(one.score for one in answers) <= 0
     [record] = prepared.manifest["quality"]["texts"]
     assert (record["file"], record["targets"]) == ("good.txt", ["de", "fr"])
+
+
+def _gaps(statistics: dict[str, Any]) -> dict[str, float]:
+    [bounds] = statistics["languages"]["deu_Latn"]["from"].values()
+    return {name: bounds[name] for name in ("uncovered", "invented")}
+
+
+def test_gaps_are_those_of_the_heads_that_are_served(prepared: PreparedModel, text: Path) -> None:
+    model = prepared.directory / "1" / "model"
+    texts = [QualityText.parse(f"en:de={text}")]
+    heads = [
+        ServedModel(model, prepared.tokenizer_folder, prepared.rules, settings)
+        for settings in ([ALIGNMENT], [])
+    ]
+    chosen, first = (_gaps(measure(served, prepared.rules, texts)) for served in heads)
+    assert "alignment_heads" in (prepared.directory / CONFIG_NAME).read_text(encoding="utf-8")
+    assert _gaps(statistics_of(prepared)) == chosen != first
+
+
+def test_another_precision_is_served_with_the_heads_of_its_statistics(tmp_path: Path) -> None:
+    model = prepare(PrepareOptions("demo", tmp_path, quantization="float32"))
+    assert "alignment_heads" in (model.directory / CONFIG_NAME).read_text(encoding="utf-8")
+    assert "uncovered" in _gaps(statistics_of(model))
+
+
+def test_heads_that_the_model_does_not_have_are_refused(tmp_path: Path, text: Path) -> None:
+    options = PrepareOptions(
+        "demo", tmp_path / "made", quality_texts=(f"en:de={text}",),
+        settings={"alignment_heads": "[99]"},
+    )  # fmt: skip
+    with pytest.raises(SettingError, match="alignment_heads"):
+        prepare(options)
+    assert not list((tmp_path / "made").glob("*"))
 
 
 def test_the_backend_reads_what_is_written(prepared: PreparedModel) -> None:

@@ -99,7 +99,7 @@ def _fill(
         "verification": found.to_dict(),
     }
     results |= add_placeholders(model, tokenizer, rules, options, report)
-    results |= add_quality(model, tokenizer, rules, options, report)
+    results |= add_quality(model, tokenizer, rules, options, triton.parameters, report)
     for line in found.lines():
         report(line)
     write_manifest(folder, checkpoint.source, options, versions, results)
