@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepare.checkpoint import Checkpoint
     from ct2_triton.prepare.families import ExpectedVocabulary
+    from ct2_triton.prepare.generation import OwnSearch
     from ct2_triton.prepare.triton_config import Parameter
     from ct2_triton.prepare.verification import Proof
     from ct2_triton.prepare.verification.subject import Subject
@@ -190,7 +191,7 @@ def _fill(
     report: Callable[[str], None],
 ) -> None:
     """Write all files of the model, and last the manifest with the checksums."""
-    from ct2_triton.prepare import conversion, shipped
+    from ct2_triton.prepare import conversion
     from ct2_triton.prepare.checkpoint import memory_line
     from ct2_triton.prepare.environment import check_pair
     from ct2_triton.prepare.families import recognise
@@ -225,12 +226,11 @@ def _fill(
         else None
     )
     search = own_search(checkpoint, rules)
-    chosen = shipped.with_alignment(search) if options.source == shipped.NAME else search
-    config = build_config(options, folder.name, checkpoint, rules, chosen, shortlist)
+    served = _served(options, search)
+    config = build_config(options, folder.name, checkpoint, rules, served, shortlist)
     for entry in search.left_out:
         report(str(entry))
     (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
-
     report(f"converting, weights stored in {options.quantization}")
     model = folder / "1" / "model"
     model.parent.mkdir()
@@ -251,6 +251,13 @@ def _fill(
     results |= add_placeholders(model, tokenizer_folder, rules, options, report)
     results |= _add_statistics(model, tokenizer_folder, rules, options, config.parameters, report)
     write_manifest(folder, checkpoint.source, options, versions, results)
+
+
+def _served(options: PrepareOptions, search: OwnSearch) -> OwnSearch:
+    """Return the search to write down; that of the demo model names an attention head, too."""
+    from ct2_triton.prepare import shipped
+
+    return shipped.with_alignment(search) if options.source == shipped.NAME else search
 
 
 def _add_statistics(
