@@ -53,7 +53,7 @@ _ROUNDING = 0.0001  # margin if all translations are alike
 _GREATEST_SCORE = -0.001  # largest bound that the backend accepts
 _COPIED = 0.7  # the backend's default bound on the share of copied words
 _ROWS_AT_A_TIME = 256
-_LEAST_GAPS = 0.01  # smallest bound that the backend accepts
+_LEAST_GAP = 0.6  # of a bound: one word without a counterpart is no gap, in a text of any length
 # Settings that change what a model answers, or to what its tokens are aligned.
 _SETTINGS = ("alignment_heads", "alignment_layer", "compute_type")
 _IN_WORDS = 0.005  # share of translations with numbers in words up to which all numbers count
@@ -147,7 +147,7 @@ def _bounds_of(
             zip(*(one.gaps or () for one in all_), strict=True),
             strict=True,
         ):
-            found[name] = max(_bounds(values)[1], _LEAST_GAPS)
+            found[name] = max(_bounds(values)[1], _LEAST_GAP)
     return found
 
 

@@ -13,7 +13,14 @@ from ct2_triton.bench.workload import SENTENCES
 from ct2_triton.engine_library import load_core
 from ct2_triton.errors import SettingError, UnknownLanguageError
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.quality import FILE_NAME, QualityText, ServedModel, measure
+from ct2_triton.prepare.quality import (
+    FILE_NAME,
+    QualityText,
+    ServedModel,
+    _bounds_of,
+    _Translated,
+    measure,
+)
 from ct2_triton.prepare.shipped import ALIGNMENT
 from ct2_triton.prepare.text_translator import TextTranslator
 from ct2_triton.prepared_model import CONFIG_NAME, PreparedModel
@@ -90,6 +97,19 @@ def test_gaps_are_those_of_the_heads_that_are_served(prepared: PreparedModel, te
     chosen, first = (_gaps(measure(served, prepared.rules, texts)) for served in heads)
     assert "alignment_heads" in (prepared.directory / CONFIG_NAME).read_text(encoding="utf-8")
     assert _gaps(statistics_of(prepared)) == chosen != first
+
+
+def test_one_word_is_no_gap() -> None:
+    """Whatever few sentences say: all words of these are aligned."""
+    same = [_Translated(f"one {i}", f"eins {i}", -0.1, (0.0, 0.0)) for i in range(100)]
+    bounds = _bounds_of(same, {}, load_core())
+    statistics = {"version": 1, "languages": {"de": {"from": {"en": bounds}}}}
+    judge = load_core().Judge(json.dumps(statistics))
+    for words in range(1, 5):
+        source = " ".join("abcde"[:words])
+        spans = [(2 * i, 2 * i + 1, 2 * i, 2 * i + 1) for i in range(words - 1)]
+        found = judge.judge(source, source, "de", None, "en", spans)
+        assert not {"uncovered", "invented"} & {*found["flags"], *found["not_computed"]}
 
 
 def test_another_precision_is_served_with_the_heads_of_its_statistics(tmp_path: Path) -> None:
