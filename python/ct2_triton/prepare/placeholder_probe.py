@@ -13,8 +13,9 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.engine_library import EngineLibraryError
 from ct2_triton.errors import UnknownLanguageError
-from ct2_triton.prepare.text_translator import TextTranslator
+from ct2_triton.prepare.served_model import ServedModel
 from ct2_triton.terms.finding import Term, TermText
 from ct2_triton.terms.placeholders import KINDS, mark, restore
 
@@ -94,7 +95,11 @@ def add_placeholders(
     """
     if not options.placeholders:
         return {}
-    copied = probe_placeholders(model, tokenizer_folder, rules)
+    try:
+        copied = probe_placeholders(model, tokenizer_folder, rules)
+    except (ImportError, EngineLibraryError) as error:
+        report(f"placeholders were not tried: {error}")
+        return {}
     replace(rules, placeholders=copied.kinds).write(tokenizer_folder)
     report(copied.line())
     return {"placeholders": copied.record}
@@ -153,7 +158,7 @@ class _Model:
     """Translates with the converted model, like a client."""
 
     def __init__(self, folder: Path, tokenizer_folder: Path, rules: TokenRules) -> None:
-        self._translator = TextTranslator(folder, tokenizer_folder, rules)
+        self._served = ServedModel(folder, tokenizer_folder, rules)
         self._source = _find(rules.source_language, ["en"]) or _first(rules, "source")
         found = [_find(rules.target_language, [name]) for name in _TARGETS]
         others = [one for one in found if one not in (None, self._source)][:_MOST_TARGETS]
@@ -163,8 +168,8 @@ class _Model:
     @property
     def shared_tokens(self) -> list[str]:
         """Tokens that occur both in sources and in translations."""
-        model = self._translator.model
-        return [token for token in model.source_tokens if token in model.target_ids]
+        target = set(self._served.tokens.target)
+        return [token for token in self._served.tokens.source if token in target]
 
     def survivors(self, marks: Iterable[tuple[TermText, Kind]]) -> list[tuple[Any, bool]]:
         """Translate texts with placeholders into each language; return which were copied.
@@ -174,7 +179,7 @@ class _Model:
         asked = [(text, kind, mark(text, kind), t) for text, kind in marks for t in self._targets]
         sent = [(marked.text, target) for _, _, marked, target in asked if marked is not None]
         texts, targets = [text for text, _ in sent], [target for _, target in sent]
-        answers = iter(self._translator.translate(texts, self._source, targets, _MOST_TOKENS))
+        answers = self._served.translate(texts, self._source, targets, _MOST_TOKENS)
         self.rows += len(sent)
         return [
             (kind, marked is not None and restore(text, marked, next(answers).text) is not None)

@@ -28,19 +28,19 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ct2_triton.client.pieces import read_pieces
-from ct2_triton.engine_library import EngineLibraryError, load_core
+from ct2_triton.engine_library import EngineLibraryError
 from ct2_triton.errors import SettingError
-from ct2_triton.prepare.converted.vocabularies import read_vocabularies
+from ct2_triton.prepare.served_model import ServedModel
 from ct2_triton.prepared_model import write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
 
     from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.served_model import Translated
     from ct2_triton.prepare.triton_config import Parameter
-    from ct2_triton.prepared_model import Language, TokenRules
+    from ct2_triton.prepared_model import TokenRules
 
 FILE_NAME = "quality.json"
 _OPTION = "--quality-text"
@@ -52,10 +52,7 @@ _FURTHER = 0.25  # of the distance to the median
 _ROUNDING = 0.0001  # margin if all translations are alike
 _GREATEST_SCORE = -0.001  # largest bound that the backend accepts
 _COPIED = 0.7  # the backend's default bound on the share of copied words
-_ROWS_AT_A_TIME = 256
 _LEAST_GAP = 0.6  # of a bound: one word without a counterpart is no gap, in a text of any length
-# Settings that change what a model answers, or to what its tokens are aligned.
-_SETTINGS = ("alignment_heads", "alignment_layer", "compute_type")
 _IN_WORDS = 0.005  # share of translations with numbers in words up to which all numbers count
 
 
@@ -95,24 +92,12 @@ class QualityText(NamedTuple):
         return lines[:_MOST_LINES]
 
 
-class _Translated(NamedTuple):
-    """A sentence, its translation and the mean log-probability of its tokens.
-
-    `gaps`: how much is uncovered and invented; None if a CTranslate2 call made it.
-    """
-
-    source: str
-    text: str
-    score: float
-    gaps: tuple[float, float] | None
-
-
 @dataclass
 class _Seen:
     """Statistics of a target language: words, and translations by source language."""
 
     words: Counter[str] = field(default_factory=Counter)
-    pairs: dict[str, list[_Translated]] = field(default_factory=lambda: defaultdict(list))
+    pairs: dict[str, list[Translated]] = field(default_factory=lambda: defaultdict(list))
 
     def statistics(self, core: ModuleType) -> dict[str, Any]:
         total = self.words.total()
@@ -129,7 +114,7 @@ class _Seen:
 
 
 def _bounds_of(
-    all_: Sequence[_Translated], words: Mapping[str, float], core: ModuleType
+    all_: Sequence[Translated], words: Mapping[str, float], core: ModuleType
 ) -> dict[str, Any]:
     """Return the bounds of translations between two languages with these frequent words."""
     if len(all_) < 2:
@@ -151,63 +136,6 @@ def _bounds_of(
     return found
 
 
-class ServedModel:
-    """A converted model as a server runs it: in decode loops if they support it."""
-
-    def __init__(
-        self, model: Path, tokenizer_folder: Path, rules: TokenRules, settings: Sequence[Parameter]
-    ) -> None:
-        """Load the model with the parameters of its `config.pbtxt` that matter.
-
-        Raises SettingError without the compiled core, and for settings that the model refuses.
-        """
-        try:
-            self.core = load_core()
-        except (ImportError, EngineLibraryError) as error:
-            raise SettingError(f"{_OPTION} needs the judge of the backend: {error}") from error
-        parameters = {one.name: one.value for one in settings if one.name in _SETTINGS}
-        if rules.max_source_tokens:
-            parameters["max_input_length"] = str(rules.max_source_tokens)
-        try:
-            self._translator = self.core.Translator(str(model), parameters)
-        except self.core.Error as error:
-            raise SettingError(str(error)) from error
-        self._tokens = read_vocabularies(model)
-        self._rules = rules
-        self._pieces = read_pieces(tokenizer_folder, rules)
-        self._search = {
-            "beam_size": 1,
-            "max_decoding_length": _MOST_TOKENS,
-            "quality": True,  # aligns, in a decode loop
-            "return_scores": True,
-            "truncate_input": bool(rules.max_source_tokens),
-        }
-
-    def translate(
-        self, lines: Sequence[str], source: Language | None, target: Language | None
-    ) -> Iterator[_Translated]:
-        """Yield each line with its translation by greedy search, if it is not empty."""
-        prefix = self._rules.target_prefix(target)
-        for at in range(0, len(lines), _ROWS_AT_A_TIME):
-            part = lines[at : at + _ROWS_AT_A_TIME]
-            rows = [self._rules.input_ids(self._pieces.encode(x), source, target) for x in part]
-            answers = self._translator.translate(rows, [prefix] * len(rows), self._search)
-            for line, row, [best, *_] in zip(part, rows, answers, strict=True):
-                text = self._pieces.decode(self._rules.without_prefix(best["ids"], target))
-                if text:
-                    yield _Translated(line, text, best["score"], self._gaps(row, best))
-
-    def _gaps(self, row: Sequence[int], best: Mapping[str, Any]) -> tuple[float, float] | None:
-        if not best["alignments"]:
-            return None
-        uncovered, invented = self.core.quality_gaps(
-            [self._tokens.source[i] for i in row],
-            [self._tokens.target[i] for i in best["ids"]],
-            best["alignments"],
-        )
-        return uncovered, invented
-
-
 def add_quality(
     model: Path,
     tokenizer_folder: Path,
@@ -223,7 +151,10 @@ def add_quality(
     texts = [QualityText.parse(entry) for entry in options.quality_texts]
     if not texts:
         return {}
-    served = ServedModel(model, tokenizer_folder, rules, settings)
+    try:
+        served = ServedModel(model, tokenizer_folder, rules, settings)
+    except (ImportError, EngineLibraryError) as error:
+        raise SettingError(f"{_OPTION} needs the judge of the backend: {error}") from error
     statistics = measure(served, rules, texts)
     write_json(model / FILE_NAME, statistics)
     report(f"verdicts: statistics of {', '.join(statistics['languages']) or 'the model'}")
@@ -243,9 +174,11 @@ def measure(model: ServedModel, rules: TokenRules, texts: Sequence[QualityText])
             seen[code].words.update(core.quality_words(line))
         for target in map(rules.target_language, text.targets):
             into = seen[target.code if target else ""]
-            for one in model.translate(lines, source, target):
-                into.words.update(core.quality_words(one.text))
-                into.pairs[code].append(one)
+            wanted = [target] * len(lines)
+            for one in model.translate(lines, source, wanted, _MOST_TOKENS, quality=True):
+                if one.text:
+                    into.words.update(core.quality_words(one.text))
+                    into.pairs[code].append(one)
     every = [one for into in seen.values() for all_ in into.pairs.values() for one in all_]
     in_words = sum(
         ["values" in judge.judge(one.source, one.text)["flags"] for judge in (strict, usual)]

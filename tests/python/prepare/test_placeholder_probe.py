@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.placeholder_probe import Copied, _try_each
+from ct2_triton.prepare.placeholder_probe import Copied, _try_each, add_placeholders
 from ct2_triton.prepared_model import PreparedModel, TokenRules
 from ct2_triton.terms.finding import TermText
 from ct2_triton.terms.placeholders import KINDS, mark, restore
@@ -60,6 +61,7 @@ def test_a_kind_that_comes_back_rarely_is_none_to_try() -> None:
     )
 
 
+@pytest.mark.core
 def test_a_model_without_sense_copies_nothing_and_this_is_written(prepared: Prepared) -> None:
     model = prepared("nllb")
     assert model.rules.placeholders == ()
@@ -68,10 +70,12 @@ def test_a_model_without_sense_copies_nothing_and_this_is_written(prepared: Prep
     assert "placeholders:\n  chosen: none\n" in shown
 
 
+@pytest.mark.core
 def test_a_family_with_two_vocabularies_is_tried_too(prepared: Prepared) -> None:
     assert prepared("marian").rules.placeholders == ()
 
 
+@pytest.mark.core
 def test_the_cost_is_told_and_it_can_be_left_out(tmp_path: Path) -> None:
     lines: list[str] = []
     options = PrepareOptions("demo", tmp_path, "float", quantization="float32")
@@ -83,6 +87,21 @@ def test_the_cost_is_told_and_it_can_be_left_out(tmp_path: Path) -> None:
     without = prepare_tiny("nllb", tmp_path, "without", placeholders=False)
     assert without.rules.placeholders is None
     assert "placeholders" not in without.manifest
+
+
+def test_without_the_compiled_core_it_is_said_and_the_model_is_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CT2_TRITON_CORE", "/nonexistent")
+    monkeypatch.delitem(sys.modules, "ct2_triton._core", raising=False)
+    rules = prepare_tiny("nllb", tmp_path, "made", placeholders=False).rules
+    lines: list[str] = []
+    options = PrepareOptions("demo", tmp_path)
+    assert add_placeholders(tmp_path, tmp_path, rules, options, lines.append) == {}
+    [line] = lines
+    assert line == (
+        "placeholders were not tried: CT2_TRITON_CORE names /nonexistent, which is not there"
+    )
 
 
 def test_the_shipped_model_names_what_it_copies(tmp_path: Path) -> None:

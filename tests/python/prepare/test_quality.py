@@ -4,26 +4,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import ctranslate2
 import pytest
 
 from ct2_triton.bench.workload import SENTENCES
+from ct2_triton.client.pieces import read_pieces
 from ct2_triton.engine_library import load_core
 from ct2_triton.errors import SettingError, UnknownLanguageError
 from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.converted.vocabularies import read_vocabularies
 from ct2_triton.prepare.quality import (
     FILE_NAME,
     QualityText,
-    ServedModel,
     _bounds_of,
-    _Translated,
     measure,
 )
+from ct2_triton.prepare.served_model import ServedModel, Translated
 from ct2_triton.prepare.shipped import ALIGNMENT
-from ct2_triton.prepare.text_translator import TextTranslator
 from ct2_triton.prepared_model import CONFIG_NAME, PreparedModel
+
+pytestmark = pytest.mark.core
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +53,29 @@ def statistics_of(model: PreparedModel) -> dict[str, Any]:
     return found
 
 
+def translations_of(
+    prepared: PreparedModel, lines: Sequence[str], into: str
+) -> list[tuple[str, float]]:
+    """Translate with CTranslate2 itself; each translation has its score."""
+    folder, rules = prepared.directory / "1" / "model", prepared.rules
+    pieces, vocabulary = read_pieces(prepared.tokenizer_folder, rules), read_vocabularies(folder)
+    source, target = rules.source_language("en"), rules.target_language(into)
+    rows = [rules.input_ids(pieces.encode(line), source, target) for line in lines]
+    prefix = [vocabulary.target[i] for i in rules.target_prefix(target)]
+    results = ctranslate2.Translator(str(folder)).translate_batch(
+        [[vocabulary.source[i] for i in row] for row in rows],
+        target_prefix=[prefix] * len(rows),
+        beam_size=1,
+        max_batch_size=32,
+        return_scores=True,
+    )
+    found = []
+    for result in results:
+        ids = [vocabulary.target.index(token) for token in result.hypotheses[0]]
+        found.append((pieces.decode(rules.without_prefix(ids, target)), result.scores[0]))
+    return found
+
+
 def test_the_statistics_are_those_of_the_models_translations(
     prepared: PreparedModel, text: Path
 ) -> None:
@@ -60,24 +87,21 @@ def test_the_statistics_are_those_of_the_models_translations(
     german = found["languages"]["deu_Latn"]
     [bounds] = german["from"].values()
     assert 0.005 < german["words"]["die"] < 0.2
-    model = TextTranslator(
-        prepared.directory / "1" / "model", prepared.tokenizer_folder, prepared.rules
-    )
     lines = QualityText.parse(str(text)).lines()
     assert len(lines) == 150
-    target = prepared.rules.target_language("de")
     cut = [
         line.encode()[begin:end].decode()
         for line in lines
         for begin, end in core.segment(line.encode(), "eng_Latn")
     ]
     assert len(cut) > 150  # as the server cuts them
-    source = prepared.rules.source_language("en")
-    answers = model.translate(cut, source, [target] * len(cut), 256)
-    lengths = [core.quality_length(line, one.text) for line, one in zip(cut, answers, strict=True)]
+    answers = translations_of(prepared, cut, "de")
+    lengths = [
+        core.quality_length(line, text) for line, (text, _) in zip(cut, answers, strict=True)
+    ]
     low, high = bounds["length"]
     assert low < min(lengths) < max(lengths) < high
-    assert bounds["least_score"] < min(one.score for one in answers) <= 0
+    assert bounds["least_score"] < min(score for _, score in answers) <= 0
     [record] = prepared.manifest["quality"]["texts"]
     assert (record["file"], record["targets"]) == ("good.txt", ["de", "fr"])
 
@@ -101,7 +125,7 @@ def test_gaps_are_those_of_the_heads_that_are_served(prepared: PreparedModel, te
 
 def test_one_word_is_no_gap() -> None:
     """Whatever few sentences say: all words of these are aligned."""
-    same = [_Translated(f"one {i}", f"eins {i}", -0.1, (0.0, 0.0)) for i in range(100)]
+    same = [Translated(f"one {i}", f"eins {i}", -0.1, (0.0, 0.0)) for i in range(100)]
     bounds = _bounds_of(same, {}, load_core())
     statistics = {"version": 1, "languages": {"de": {"from": {"en": bounds}}}}
     judge = load_core().Judge(json.dumps(statistics))

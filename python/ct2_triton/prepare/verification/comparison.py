@@ -82,7 +82,7 @@ class ConvertedModel(GreedyModel):
             str(folder), device="cpu", compute_type=compute_type
         )
         numbered = enumerate(self.target_tokens)
-        self.target_ids = {token: i for i, token in numbered if i not in self._first_ids}
+        self._target_ids = {token: i for i, token in numbered if i not in self._first_ids}
 
     def translate(
         self,
@@ -91,25 +91,12 @@ class ConvertedModel(GreedyModel):
         **options: Any,  # noqa: ANN401 - CTranslate2's
     ) -> list[list[int]]:
         """Translate rows with options of CTranslate2; prefixes are part of the answers."""
-        return [ids for ids, _ in self.scored(rows, prefixes, **options)]
-
-    def scored(
-        self,
-        rows: Sequence[Sequence[int]],
-        prefixes: Sequence[Sequence[int]],
-        **options: Any,  # noqa: ANN401 - CTranslate2's
-    ) -> list[tuple[list[int], float]]:
-        """Translate as `translate` does, with the score of each answer."""
         results = self._translator.translate_batch(
             [[self.source_tokens[i] for i in row] for row in rows],
             target_prefix=[[self.target_tokens[i] for i in prefix] for prefix in prefixes],
-            return_scores=True,
             **options,
         )
-        return [
-            ([self.target_ids[token] for token in result.hypotheses[0]], result.scores[0])
-            for result in results
-        ]
+        return [[self._target_ids[token] for token in one.hypotheses[0]] for one in results]
 
     def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
         """Translate a row whose first tokens are forced; see `GreedyModel`."""
