@@ -35,7 +35,7 @@ CODES = ("de", "fr", "es", "it", "pt", "nl")
 FULL_CODES = ("deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn", "por_Latn", "nld_Latn")
 TEXTS = 64  # of a request
 IN_FLIGHT = 4  # requests
-SECOND = {"beam_size": 4, "no_repeat_ngram_size": 4}
+SECOND = {"beam_size": 2, "no_repeat_ngram_size": 4}
 OUTPUTS = ("text_output", "score", "quality_flags")
 
 

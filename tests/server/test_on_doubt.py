@@ -32,7 +32,7 @@ VERDICTS = configs.entry("output", "QUALITY", "TYPE_FP32", "[-1]") + configs.ent
 NAMES = ["OUTPUT_IDS", "OUTPUT_LENGTHS", "QUALITY", "QUALITY_FLAGS"]
 LIMIT = {"max_decoding_length": 16}
 GREEDY: dict[str, Any] = {"beam_size": 1, **LIMIT}
-SECOND: dict[str, Any] = {"beam_size": 4, "no_repeat_ngram_size": 4, **LIMIT}
+SECOND: dict[str, Any] = {"beam_size": 2, "no_repeat_ngram_size": 4, **LIMIT}
 RETRY: dict[str, Any] = {"on_doubt": "retry", **GREEDY}
 JUDGE = _core.Judge()
 HOUR = 3_600_000_000  # microseconds
@@ -197,9 +197,9 @@ def test_only_greedy_rows_are_decoded_again(
 def test_options_of_the_request_hold_for_both_searches(
     load: LoadModel, connection: Connection, reference: Reference, cases: list[Case]
 ) -> None:
-    model = load(config(decoding="loop", max_beam_size=2))
+    model = load(config(decoding="loop", max_beam_size=1))
     stricter = [
-        Case.of(reference, case.row, case.prefix, beam_size=2, no_repeat_ngram_size=4)
+        Case.of(reference, case.row, case.prefix, beam_size=1, no_repeat_ngram_size=4)
         for case in cases
     ]
     assert ask(connection, model, stricter, **RETRY) == [case.given for case in stricter]
@@ -217,8 +217,8 @@ def test_a_draft_that_loops(load: LoadModel, connection: Connection, cases: list
 def test_a_row_that_the_second_search_may_not_take(
     server: TritonServer, load: LoadModel, name: str, connection: Connection, cases: list[Case]
 ) -> None:
-    """Four beams would be more than the model allows: the first answer stands."""
-    few = 2 * LIMIT["max_decoding_length"]
+    """Two beams would be more than the model allows: the first answer stands."""
+    few = LIMIT["max_decoding_length"]
     model = load(config(decoding="loop", max_search_tokens=few, **LIMIT), name)
     assert ask(connection, model, cases, **RETRY) == [case.first for case in cases]
     assert retried(server, model) == (0, 0)

@@ -27,7 +27,7 @@ GOOD = "The ticket office opens at 5:45."
 ODD = ["Yes.", "9999 8888 7777", "Wow wow wow wow wow!"]  # flagged in German and French
 CODES = {"de": "deu_Latn", "fr": "fra_Latn"}
 OUTPUTS = ["text_output", "score", "quality", "quality_flags"]
-SECOND = {"beam_size": 4, "no_repeat_ngram_size": 4}
+SECOND = {"beam_size": 2, "no_repeat_ngram_size": 4}
 
 
 @pytest.fixture

@@ -73,6 +73,6 @@ async def test_an_option_of_the_gateway_has_flagged_texts_decoded_again(
     assert answer["translatedText"][1] == GERMAN
     assert fresh(demo_server, MODEL)[name] - before == 1
     async with TranslationClient(demo_server.grpc_url, MODEL) as client:
-        second = {"beam_size": 4, "no_repeat_ngram_size": 4}
+        second = {"beam_size": 2, "no_repeat_ngram_size": 4}
         found = await client.translate("Yes.", source="en", targets="de", quality=True, **second)
     assert answer["translatedText"][0] == found.text
