@@ -122,7 +122,7 @@ __device__ inline void Scan(const ChoiceArgs& a) {
   a.part_drawn[place] = drawn;
 }
 
-// The generator of engine/search/random_stream.h, on the device.
+// The generator of engine/compute/random_stream.h, on the device.
 __device__ inline unsigned long long Scrambled(unsigned long long bits) {
   bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9ULL;
   bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBULL;

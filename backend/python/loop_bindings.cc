@@ -12,6 +12,7 @@
 
 #include "bindings.h"
 #include "config/parameters.h"
+#include "engine/calls/thread_scope.h"
 #include "engine/compute/cpu/host_model.h"
 #include "engine/compute/cpu/kernels.h"
 #include "engine/compute/gpu/gpu_model.h"
@@ -23,7 +24,6 @@
 #include "engine/loop/proof.h"
 #include "engine/loop/trial.h"
 #include "engine/model/shared_weights.h"
-#include "engine/thread_scope.h"
 #include "error.h"
 #include "timed_layers.h"
 
@@ -91,7 +91,7 @@ class DamagedLinear final : public Linear {
     for (size_t i = 0; i < rows * outputs(); ++i) out[i] *= damage_.factor;
   }
   void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
-              products::Choice* choices) const override {
+              products::ChosenLogit* choices) const override {
     damage_.Use();
     Floats wrong(in, in + rules.size() * inputs());
     for (float& number : wrong) number *= damage_.factor;
@@ -141,7 +141,10 @@ class PyModel {
     SetRequestParameters(parameters, engine_, &options);
     auto rows = loaded_->Check({{source, prefix, draft}}, &options);
     auto reason = WhyNotLoop(rows[0], *loaded_->weights());
-    if (!reason) reason = decoder_->WhyNot(rows[0]);
+    if (!reason) {
+      reason = decoder_->WhyNot(EncodedTokens(rows[0], *loaded_->weights()),
+                                static_cast<size_t>(rows[0].limit_tokens));
+    }
     if (reason) throw Error(ErrorCode::kUnsupported, *reason);
     return std::move(rows[0]);
   }
@@ -215,9 +218,9 @@ class PyLoop {
   }
 
   size_t running() const { return loop_.running(); }
-  size_t cache_bytes() const { return caches_->pool.bytes_in_use(); }
-  size_t kept_bytes() const { return caches_->pool.bytes_kept(); }
-  size_t logits_bytes() const { return caches_->logits_bytes; }
+  size_t cache_bytes() const { return caches_->memory.pool.bytes_in_use(); }
+  size_t kept_bytes() const { return caches_->memory.pool.bytes_kept(); }
+  size_t logits_bytes() const { return caches_->memory.logits_bytes; }
   size_t encodings() const { return caches_->encodings.size(); }
   py::dict counters() const { return Describe(loop_.counters()); }
 
@@ -242,7 +245,7 @@ Floats PyAttend(const std::string& kernels, const Floats& query, const Floats& k
   const size_t tokens = slots.empty() ? keys.size() / width : slots.size();
   Floats scores(heads * tokens);
   Floats out(width);
-  AttentionCall call{};
+  QueryAttention call{};
   call.query = query.data();
   call.keys = keys.data();
   call.values = values.data();
@@ -300,7 +303,7 @@ void BindTrialReport(py::module_& module) {
       "proof_id",
       [](const std::string& directory, const std::string& compute_type) {
         const py::gil_scoped_release release;
-        return ProofId(*SharedWeights(directory, Device(), compute_type, /*threads=*/1));
+        return ProofId(*SharedWeights(directory, Device(), compute_type));
       },
       py::arg("directory"), py::arg("compute_type"),
       "What a proof of this model in decode loops is known by.");
@@ -308,7 +311,7 @@ void BindTrialReport(py::module_& module) {
       "prove_loop",
       [](const std::string& directory, const std::string& compute_type) {
         const py::gil_scoped_release release;
-        const auto weights = SharedWeights(directory, Device(), compute_type, /*threads=*/1);
+        const auto weights = SharedWeights(directory, Device(), compute_type);
         return LoopModel(weights, Proving::kAlways).description();
       },
       py::arg("directory"), py::arg("compute_type"),
@@ -346,8 +349,9 @@ void BindModel(py::module_& module) {
           [](const PyModel& model, const Ids& source, const Ids& prefix,
              const py::dict& parameters) {
             const CheckedRow row = model.Check(source, prefix, parameters);
-            return py::make_tuple(model.decoder()->CacheBytes(row),
-                                  model.decoder()->SourceCacheBytes(row));
+            const DeviceModel& decoder = *model.decoder();
+            return py::make_tuple(decoder.CacheBytes(CacheTokens(row, decoder.weights())),
+                                  decoder.CacheBytes(EncodedTokens(row, decoder.weights())));
           },
           py::arg("source"), py::arg("prefix"), py::arg("parameters"),
           "Bytes that a row takes from the pool when it is admitted: of its own tokens, and of its "

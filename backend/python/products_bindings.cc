@@ -23,9 +23,8 @@ namespace py = pybind11;
 namespace ct2triton {
 namespace {
 
-using products::Activation;
-using products::Choice;
 using products::ChoiceRules;
+using products::ChosenLogit;
 using products::PackedLinear;
 using products::QuantizedRows;
 using products::Rounding;
@@ -112,7 +111,7 @@ class PyPackedLinear {
     const auto rows = Quantize(in, rounding);
     const auto count = static_cast<size_t>(rows.rows());
     std::vector<ChoiceRules> rules(count);
-    std::vector<Choice> choices(count);
+    std::vector<ChosenLogit> choices(count);
     py::list logits;
     for (size_t row = 0; row < count; ++row) {
       rules[row].log_total = log_totals;
@@ -141,7 +140,7 @@ class PyPackedLinear {
     const auto count = static_cast<size_t>(rows.rows());
     std::vector<products::RankedOutput> top(count * static_cast<size_t>(wanted));
     std::vector<ChoiceRules> rules(count);
-    std::vector<Choice> choices(count);
+    std::vector<ChosenLogit> choices(count);
     for (size_t row = 0; row < count; ++row) {
       rules[row].log_total = true;
       if (!forbidden.empty()) rules[row].forbidden = forbidden.at(row);
@@ -209,7 +208,7 @@ class PyModelLayer {
  public:
   PyModelLayer(const std::string& directory, const std::string& compute_type,
                const std::string& scope, const std::string& activation)
-      : weights_(SharedWeights(directory, {Device::Kind::kCpu, 0}, compute_type, /*threads=*/1)),
+      : weights_(SharedWeights(directory, {Device::Kind::kCpu, 0}, compute_type)),
         packer_(weights_->file(), weights_->loop_type(), /*threads=*/1),
         linear_(packer_.Make({scope, Named(kActivations, activation)})) {}
 

@@ -21,7 +21,7 @@ class TimedLinear final : public Linear {
     clock_->End(layer_, rows);
   }
   void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
-              products::Choice* choices) const override {
+              products::ChosenLogit* choices) const override {
     clock_->Begin(layer_);
     linear_->Choose(in, rules, choices);
     clock_->End(layer_, rules.size());

@@ -164,7 +164,7 @@ def step_logits(
 
 
 def mixed(key: int, value: int) -> int:
-    """MixedKey() of engine/search/random_stream.h."""
+    """MixedKey() of engine/compute/random_stream.h."""
 
     def scrambled(bits: int) -> int:
         bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 & MASK

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -258,3 +259,31 @@ def test_float32_answers_on_a_gpu_are_those_of_the_row_alone(
 
     assert tally.different == []
     assert tally.score_error < 1e-3
+
+
+@pytest.mark.skipif(emulated_gpu.REAL_DRIVER is not None, reason="of the emulation")
+def test_rows_wait_for_the_memory_of_the_gpu() -> None:
+    """Its memory is less than max_cache_bytes, and not enough for all rows up to their limit."""
+    library = emulated_gpu.emulated_gpu()
+    emulated_gpu.limit_memory(library, 13000 << 10)
+    try:
+        translator = _core.Translator(
+            str(tiny_engine_model("marian")),
+            {"inter_threads": "1", "calls": "refuse", "compute_type": "float32"},
+        )
+    finally:
+        emulated_gpu.limit_memory(library, 1 << 33)
+
+    def encodes() -> int:
+        return sum(loop["encodes"] for loop in translator.loops)
+
+    rows = [[20 + i, 21, END] for i in range(16)]
+    firsts = translator.translate(rows, None, {"beam_size": 1, "max_decoding_length": 1})
+    before = encodes()
+    ends = sorted({one["ids"][0] for [one] in firsts})  # so that they take few steps
+
+    options = {"beam_size": 1, "max_decoding_length": 190, "end_token": json.dumps(ends)}
+    answers = translator.translate(rows, None, options)
+
+    assert [one["finish_reason"] for [one] in answers] == ["stop"] * len(rows)
+    assert encodes() - before > 1

@@ -105,7 +105,7 @@ LAYERS: dict[str, set[str]] = {
         # The interface of the engine: what does not lead to CTranslate2.
         *("engine/loaded_model.h", "engine/device.h", "engine/search/finish.h"),
         *("engine/calls/call_engine.h", "engine/calls/call_model.h"),
-        *("engine/loop/loop_engine.h", "engine/loop/step_time.h", "engine/thread_scope.h"),
+        *("engine/loop/loop_engine.h", "engine/loop/step_time.h", "engine/calls/thread_scope.h"),
         *("engine/team.h", "engine/usable_cores.h"),
     },
     "triton": {"config/", "metrics/", "rows/", "engine/device.h", "triton_c_api.h"},
@@ -133,6 +133,25 @@ def test_a_layer_includes_only_what_it_may_know(layer: str) -> None:
         if not any(header == one or (one[-1] == "/" and header.startswith(one)) for one in allowed)
     ]
     assert wrong == []
+
+
+def test_folders_of_the_engine_include_only_those_before() -> None:
+    engine = BACKEND / "src" / "engine"
+    order = ("model", "compute", "search", "calls", "loop")
+    own = {"device.h", "shared_by_key.h", "team.h", "usable_cores.h"}
+    allowed = {f"engine/{name}" for name in own}
+    for place, folder in enumerate(order):
+        before = tuple(f"engine/{name}/" for name in order[: place + 1])
+        wrong = [
+            f"{_name(path)}: {header}"
+            for path in CPP
+            if path.is_relative_to(engine / folder)
+            for header in _includes(path)
+            if header.startswith("engine/") and not header.startswith(before)
+            if header not in allowed
+        ]
+        assert wrong == []
+    assert {path.name for path in engine.iterdir() if path.is_dir()} == set(order)
 
 
 def test_only_the_library_of_calls_names_ctranslate2() -> None:
@@ -168,7 +187,8 @@ def test_kernels_include_nothing_with_code_for_other_files() -> None:
     files += products.parent.glob("row_functions*")
     assert len(files) == 13
     ours = (
-        r'"engine/compute/cpu/(products/(kernel|kernel_body|lane_math)|row_functions(_body)?)\.h"'
+        r'"engine/(model/activation|'
+        r'compute/cpu/(products/(kernel|kernel_body|lane_math)|row_functions(_body)?))\.h"'
     )
     allowed = rf"(<cstddef>|<cstdint>|<cstring>|<immintrin\.h>|{ours})"
     assert _matches(files, rf"#include (?!{allowed})") == []
@@ -177,17 +197,18 @@ def test_kernels_include_nothing_with_code_for_other_files() -> None:
 def test_products_know_nothing_of_ctranslate2() -> None:
     files = [path for path in CPP if "products" in path.parts and "engine" in path.parts]
     assert len(files) > 10
-    ours = r"(compute/cpu/(products/|processor)|team\.h)"
+    ours = r"(compute/cpu/(products/|processor)|model/activation\.h|team\.h)"
     assert _matches(files, rf'#include "(ctranslate2|engine/(?!{ours}))') == []
 
 
 def test_no_floats_of_the_host_cross_the_interface_of_a_device() -> None:
     """A device takes rules and gives tokens, scores, candidates and positions, by value."""
     compute, search = BACKEND / "src" / "engine" / "compute", BACKEND / "src" / "engine" / "search"
-    interface = [compute / f"{name}.h" for name in ("loop_compute", "step_sequence")]
+    names = ("device_model", "loop_compute", "row_alignment", "step_sequence")
+    interface = [compute / f"{name}.h" for name in names]
     interface += [search / f"{name}.h" for name in ("wide_search", "beam_search", "alternatives")]
     assert _matches(interface, r"float ?\*") == []
-    choice = (search / "token_choice.h").read_text()
+    choice = (compute / "token_choice.h").read_text()
     for name in ("OutputRules", "Found", "Choice", "Draw"):
         found = re.search(rf"^struct {name} {{.*?^}};", choice, re.DOTALL | re.MULTILINE)
         assert found

@@ -197,7 +197,7 @@ def test_only_greedy_rows_are_decoded_again(
 def test_options_of_the_request_hold_for_both_searches(
     load: LoadModel, connection: Connection, reference: Reference, cases: list[Case]
 ) -> None:
-    model = load(config(decoding="loop", max_beam_size=1))
+    model = load(config(decoding="loop", max_beam_size=1, beam_size=1))
     stricter = [
         Case.of(reference, case.row, case.prefix, beam_size=1, no_repeat_ngram_size=4)
         for case in cases
@@ -219,7 +219,7 @@ def test_a_row_that_the_second_search_may_not_take(
 ) -> None:
     """Two beams would be more than the model allows: the first answer stands."""
     few = LIMIT["max_decoding_length"]
-    model = load(config(decoding="loop", max_search_tokens=few, **LIMIT), name)
+    model = load(config(decoding="loop", max_search_tokens=few, beam_size=1, **LIMIT), name)
     assert ask(connection, model, cases, **RETRY) == [case.first for case in cases]
     assert retried(server, model) == (0, 0)
 

@@ -7,6 +7,7 @@
 #include "config/tensor_table.h"
 #include "config/validate.h"
 #include "engine/calls/call_model.h"
+#include "engine/calls/shared_library_model.h"
 #include "engine/compute/row_alignment.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/model/shared_weights.h"
@@ -73,7 +74,7 @@ LoadedModel::LoadedModel(const std::string& directory, const Device& device,
                          const DecodingOptions& defaults, const EngineOptions& engine,
                          size_t threads)
     : engine_(engine),
-      weights_(SharedWeights(directory, device, engine.compute_type, threads)),
+      weights_(SharedWeights(directory, device, engine.compute_type)),
       defaults_(Valid(defaults, engine)),
       default_searches_(AllSearches(defaults, *weights_)) {
   RequireFittingSearch(*default_searches_.at(nullptr), *weights_, engine_);
@@ -228,7 +229,20 @@ std::string LoadedModel::Description() const {
   const CallLibrary* library = CallLibrary::Opened();
   const std::string version = library ? "CTranslate2 " + library->Version() + " on " : "";
   return version + weights_->device().Name() + ", compute_type \"" + engine_.compute_type + "\" (" +
-         weights_->WeightWidth() + " weights)";
+         WeightWidth() + " weights)";
+}
+
+// "8-bit", "16-bit" or "32-bit", with compute_type "auto" resolved.
+std::string LoadedModel::WeightWidth() const {
+  size_t bytes = 0;
+  if (loop_ != nullptr) {
+    bytes = ElementBytes(loop_->weight_type());
+  } else if (weights_->device().kind == Device::Kind::kGpu) {
+    bytes = LibraryOf(*weights_)->ElementSize(kFirstWeight);
+  } else if (weights_->has_file()) {
+    bytes = ElementBytes(weights_->loop_type());
+  }
+  return bytes == 0 ? "unknown" : std::to_string(8 * bytes) + "-bit";
 }
 
 std::string LoadedModel::MapDescription() const {

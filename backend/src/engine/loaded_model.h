@@ -74,6 +74,7 @@ class LoadedModel {
   void ChooseAlignment();
   std::string WhyCalls(const SearchOptions& search) const;
   void RequireLoopIfNeeded(const SearchOptions& search) const;
+  std::string WeightWidth() const;
   void PlanRun(CheckedRow* row, const std::string& name) const;
 
   const EngineOptions engine_;

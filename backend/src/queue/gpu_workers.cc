@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "engine/thread_scope.h"
+#include "engine/calls/thread_scope.h"
 #include "error.h"
 #include "queue/run_call.h"
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "engine/thread_scope.h"
+#include "engine/calls/thread_scope.h"
 
 namespace ct2triton {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/thread_scope.h"
+#include "engine/calls/thread_scope.h"
 #include "engine/usable_cores.h"
 #include "steady_clock.h"
 

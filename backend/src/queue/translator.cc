@@ -37,13 +37,16 @@ WorkSettings Settings(const Device& device, const EngineOptions& engine) {
   return settings;
 }
 
-LoopSettings LoopsOf(const Device& device, const EngineOptions& engine) {
+LoopSettings LoopsOf(const Device& device, const EngineOptions& engine, const LoopModel* loop) {
   const bool cpu = device.kind == Device::Kind::kCpu;
   LoopSettings settings;
   settings.max_sequences = OrAutomatic(engine.max_batch_rows, cpu ? settings.max_sequences : 256);
   settings.encode_tokens =
       OrAutomatic(engine.max_batch_tokens, cpu ? settings.encode_tokens : 4096);
   settings.max_cache_bytes = OrAutomatic(engine.max_cache_bytes, settings.max_cache_bytes);
+  if (const auto most = loop == nullptr ? std::nullopt : loop->most_cache_bytes()) {
+    settings.max_cache_bytes = std::min(settings.max_cache_bytes, *most);
+  }
   settings.threads = cpu ? OrAutomatic(engine.intra_threads, UsableCores()) : 1;
   return settings;
 }
@@ -79,7 +82,8 @@ Translator::Translator(const std::string& directory, const Device& device,
                        const DecodingOptions& defaults, const EngineOptions& engine)
     : model_(directory, device, defaults, Resolved(engine, device),
              Settings(device, engine).intra_threads),
-      work_(ModelWork::Get(model_, Settings(device, engine), LoopsOf(device, engine))),
+      work_(ModelWork::Get(model_, Settings(device, engine),
+                           LoopsOf(device, engine, model_.loop().get()))),
       share_(std::make_unique<QueueShare>(static_cast<size_t>(engine.max_queued_rows))) {}
 
 Translator::~Translator() = default;

@@ -5,9 +5,10 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/calls/shared_library_model.h"
+#include "engine/calls/thread_scope.h"
 #include "engine/model/weights.h"
 #include "engine/shared_by_key.h"
-#include "engine/thread_scope.h"
 #include "steady_clock.h"
 
 namespace ct2triton {
@@ -80,7 +81,7 @@ void CallModel::Fetch() noexcept {
 std::shared_ptr<const LibraryModel> CallModel::Load() const {
   std::shared_ptr<const LibraryModel> model;
   RunInThreadScope(weights_->device(), threads_, [&] {
-    model = weights_->library();
+    model = LibraryOf(*weights_);
     const auto& map = weights_->vocabulary_map();
     model->Try(map ? &*map : nullptr, weights_->end_id());
   });

@@ -6,17 +6,23 @@
 #include <optional>
 #include <string>
 
-#include "engine/loop/step_budget.h"
+#include "engine/compute/cache_pool.h"
 #include "engine/model/stack_shape.h"
 #include "engine/model/weights.h"
 #include "error.h"
-#include "rows/checked_row.h"
 
 namespace ct2triton {
 
 struct Kernels;
-struct LoopCaches;
 class LoopCompute;
+
+// Tokens that may run in a step in addition to one per row: forced tokens, and draft tokens, which
+// may be wrong. The limit is for all rows together, because all rows wait for them. The rest runs
+// in the next step; answers do not change.
+struct StepRoom {
+  size_t forced;
+  size_t drafts;
+};
 
 // The model of decode loops on a device. Immutable and shared by all loops.
 class DeviceModel {
@@ -25,15 +31,21 @@ class DeviceModel {
   DeviceModel(const DeviceModel&) = delete;
   DeviceModel& operator=(const DeviceModel&) = delete;
 
-  // The computing state of one loop. The model and the caches must outlive it.
-  virtual std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const = 0;
-  // Reason for messages why its loops cannot run a row; none: they can.
-  virtual std::optional<std::string> WhyNot(const CheckedRow& /*row*/) const { return {}; }
-  // Limit on forced and draft tokens per step, in addition to one token per row.
+  // The computing state of one loop. The model and the memory must outlive it.
+  virtual std::unique_ptr<LoopCompute> NewCompute(RowMemory* memory) const = 0;
+  // Reason for messages why its loops cannot run a row with so many encoded tokens and this limit;
+  // none: they can.
+  virtual std::optional<std::string> WhyNot(size_t /*encoded_tokens*/, size_t /*limit*/) const {
+    return {};
+  }
   virtual StepRoom step_room() const = 0;
+  virtual size_t encoded_together() const = 0;  // most sources of LoopCompute::Encode
   // Why nothing can run on its device until the process ends; none: rows can run.
   virtual std::optional<Error> loss() const { return {}; }
-  virtual size_t packed_bytes() const = 0;              // of copies of the weights, made for loops
+  virtual ElementType weight_type() const = 0;  // of the layers
+  virtual size_t packed_bytes() const = 0;      // of copies of the weights, made for loops
+  // Memory for keys and values that the device has for this model; none: as much as is wanted.
+  virtual std::optional<size_t> most_cache_bytes() const { return {}; }
   virtual size_t gpu_cache_bytes() const { return 0; }  // of pages that rows and sources hold
   // Part of packed_bytes() for the candidates of a vocabulary map; 0: none.
   virtual size_t MapBytes(const VocabularyMap& map) const = 0;
@@ -49,23 +61,17 @@ class DeviceModel {
 
   // Floats of the keys and values of one token, in all layers.
   size_t TokenFloats() const { return shape_.layers * 2 * shape_.heads_width; }
-  // Tokens that the cache of a row holds: of each of its beams up to its limit.
-  size_t CacheTokens(const CheckedRow& row) const;
-  // Floats that a row and its source take from the pool of a loop.
-  virtual size_t CacheFloats(const CheckedRow& row) const = 0;
-  virtual size_t SourceCacheFloats(size_t tokens) const = 0;
-  // Bytes that DecodeLoop::Admit takes from its pool for a row: for its own tokens up to its limit,
-  // and for its source unless another row shares it.
-  size_t CacheBytes(const CheckedRow& row) const;
-  size_t SourceCacheBytes(const CheckedRow& row) const;
-  // Tokens of a source row as the encoder sees it.
-  size_t EncodedTokens(const CheckedRow& row) const;
+  // Bytes that are taken from RowMemory's pool for the keys and values of so many tokens: of all
+  // sequences of a row, or of its source.
+  size_t CacheBytes(size_t tokens) const { return CachePool::BlockBytes(CacheFloats(tokens)); }
 
  protected:
   // Throws Error(kUnsupported), with the reason, if the loop does not support the model.
   explicit DeviceModel(std::shared_ptr<const Weights> weights);
 
  private:
+  virtual size_t CacheFloats(size_t tokens) const = 0;
+
   const std::shared_ptr<const Weights> weights_;
   const Kernels& kernels_;
   const DecoderShape shape_;

@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "engine/compute/step_sequence.h"
-#include "engine/loop/source_encoder.h"
-#include "engine/search/token_choice.h"
-#include "rows/checked_row.h"
+#include "engine/compute/token_choice.h"
 
 namespace ct2triton {
 
@@ -26,16 +24,18 @@ class LoopCompute {
  public:
   virtual ~LoopCompute() = default;
 
-  // See SourceEncoder.
-  virtual SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows,
-                                          LoopCaches* caches, SourceEncoder::Counts* counts) = 0;
+  // Encodes sources, given as IDs of the encoder, at most DeviceModel::encoded_together() at once.
+  // An encoding does not depend on the other sources.
+  virtual std::vector<std::unique_ptr<EncodedSource>> Encode(
+      const std::vector<std::vector<size_t>>& sources) = 0;
   // Work since the last call.
   virtual GpuWork TakeWork() noexcept { return {}; }
   // Call when no row is left: frees memory that other kinds of rows may not need.
   virtual void Rest() noexcept {}
 
-  // Cache for the keys and values of a row, for up to `slots` tokens in all its sequences.
-  virtual std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) = 0;
+  // Cache for the keys and values of a row: up to `slots` tokens in all its sequences, and up to
+  // `limit` in each.
+  virtual std::unique_ptr<RowCache> NewCache(size_t slots, size_t limit) = 0;
 
   // Runs tokens of many rows through the decoder at once, each row at its own position, and chooses
   // the next token of each requested output; rules: of each output, in order. Changes only keys and

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "rows/alignment_heads.h"
@@ -17,14 +18,13 @@ namespace ct2triton {
 class RowAlignment {
  public:
   // `first`, `count`: the row's own tokens among the encoded ones; at least one.
-  RowAlignment(AlignmentHeads heads, size_t first, size_t count, size_t slots);
+  RowAlignment(AlignmentHeads heads, size_t first, size_t count, size_t slots)
+      : heads_(std::move(heads)), first_(first), count_(count), positions_(slots, 0) {}
 
   const AlignmentHeads& heads() const { return heads_; }
   size_t first() const { return first_; }
   size_t count() const { return count_; }
-  // Stores the position for the token in this slot, from its attention [all heads, encoded tokens].
-  void Note(size_t slot, const float* weights, size_t encoded_tokens) noexcept;
-  // Stores a position found by a device: among the row's own tokens.
+  // Stores the position for the token in this slot: among the row's own tokens.
   void Put(size_t slot, int64_t position) noexcept { positions_[slot] = position; }
   // Position in the source row; the slot must have been stored.
   int64_t PositionOf(size_t slot) const { return positions_[slot]; }

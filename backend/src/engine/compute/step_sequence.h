@@ -5,9 +5,23 @@
 #include <cstdint>
 
 #include "engine/compute/row_alignment.h"
-#include "engine/loop/shared_encodings.h"
 
 namespace ct2triton {
+
+// An encoded source, in the form of the device that made it, which frees it with this object. Rows
+// may share it.
+class EncodedSource {
+ public:
+  explicit EncodedSource(size_t tokens) : tokens_(tokens) {}
+  virtual ~EncodedSource() = default;
+  EncodedSource(const EncodedSource&) = delete;
+  EncodedSource& operator=(const EncodedSource&) = delete;
+
+  size_t tokens() const { return tokens_; }
+
+ private:
+  const size_t tokens_;
+};
 
 // The keys and values of one row, in the form of the device that made it, which frees them with
 // this object. They stay when the row is left out of a step.
@@ -25,8 +39,8 @@ struct StepSequence {
   size_t count;
   size_t position;  // position of the first token = number of cached tokens
   RowCache* cache;
-  const Encoding* encoding;  // of its source
-  size_t outputs;            // number of last tokens with outputs; 0: more forced tokens follow
+  const EncodedSource* source;
+  size_t outputs;  // number of last tokens with outputs; 0: more forced tokens follow
   // Cache slot of each token of the row, including those to be run now; null: in order.
   const int32_t* slots = nullptr;
   // Number of first tokens that CTranslate2 runs as a prompt. It treats prompts differently in two

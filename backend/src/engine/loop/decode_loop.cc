@@ -32,7 +32,8 @@ auto OfLibrary(const Action& action) {
 DecodeLoop::DecodeLoop(std::shared_ptr<const DeviceModel> model, std::shared_ptr<LoopCaches> caches)
     : model_(std::move(model)),
       caches_(std::move(caches)),
-      compute_(model_->NewCompute(caches_.get())),
+      compute_(model_->NewCompute(&caches_->memory)),
+      encoder_(*model_, compute_.get(), &caches_->encodings),
       rules_(model_->weights()) {}
 
 DecodeLoop::~DecodeLoop() = default;
@@ -50,7 +51,7 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
     if (!admitted.back()->ended()) to_encode.push_back(row);
   }
   SourceEncoder::Counts counts;
-  auto encodings = OfLibrary([&] { return compute_->Encode(to_encode, caches_.get(), &counts); });
+  auto encodings = OfLibrary([&] { return encoder_.Encode(to_encode, &counts); });
   if (!rows_.empty()) counters_.joined_rows += admitted.size();
   rows_.reserve(rows_.size() + admitted.size());
   auto encoding = encodings.begin();

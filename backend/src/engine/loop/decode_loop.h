@@ -11,6 +11,7 @@
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/running_row.h"
 #include "engine/loop/shared_encodings.h"
+#include "engine/loop/source_encoder.h"
 #include "engine/loop/step_budget.h"
 #include "engine/search/search_rules.h"
 #include "rows/checked_row.h"
@@ -52,6 +53,7 @@ class DecodeLoop final : public LoopEngine {
   const std::shared_ptr<const DeviceModel> model_;
   const std::shared_ptr<LoopCaches> caches_;
   const std::unique_ptr<LoopCompute> compute_;
+  SourceEncoder encoder_;
   SearchRulesCache rules_;
   StepBudget budget_;
   std::vector<std::unique_ptr<RunningRow>> rows_;  // in order of arrival

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "engine/calls/thread_scope.h"
 #include "engine/compute/cpu/host_model.h"
 #include "engine/compute/cpu/layer_packer.h"
 #include "engine/compute/gpu/gpu_model.h"
@@ -14,10 +15,10 @@
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
 #include "engine/loop/proof.h"
+#include "engine/loop/source_encoder.h"
 #include "engine/loop/step_times.h"
 #include "engine/loop/trial.h"
 #include "engine/shared_by_key.h"
-#include "engine/thread_scope.h"
 #include "engine/usable_cores.h"
 #include "error.h"
 #include "steady_clock.h"
@@ -133,7 +134,9 @@ std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {
 std::shared_ptr<const void> LoopModel::Encode(const CheckedRow& row, LoopCounters* counters) const {
   const uint64_t start_ns = SteadyNow_ns();
   SourceEncoder::Counts counts;
-  auto encodings = model_->NewCompute(caches_.get())->Encode({&row}, caches_.get(), &counts);
+  const auto compute = model_->NewCompute(&caches_->memory);
+  SourceEncoder encoder(*model_, compute.get(), &caches_->encodings);
+  auto encodings = encoder.Encode({&row}, &counts);
   counts.AddTo(counters);
   counters->encode_ns += SteadyNow_ns() - start_ns;
   return encodings.front();
@@ -158,14 +161,19 @@ std::optional<std::string> LoopModel::WhyNot(const SearchOptions& search) const 
 
 std::optional<std::string> LoopModel::WhyNot(const CheckedRow& row) const {
   if (auto reason = WhyNotLoop(row, model_->weights())) return reason;
-  return model_->WhyNot(row);
+  return model_->WhyNot(EncodedTokens(row, model_->weights()),
+                        static_cast<size_t>(row.limit_tokens));
 }
 
-size_t LoopModel::CacheBytes(const CheckedRow& row) const { return model_->CacheBytes(row); }
+size_t LoopModel::CacheBytes(const CheckedRow& row) const {
+  return model_->CacheBytes(CacheTokens(row, model_->weights()));
+}
 
 size_t LoopModel::SourceCacheBytes(const CheckedRow& row) const {
-  return model_->SourceCacheBytes(row);
+  return model_->CacheBytes(EncodedTokens(row, model_->weights()));
 }
+
+ElementType LoopModel::weight_type() const { return model_->weight_type(); }
 
 size_t LoopModel::packed_bytes() const { return model_->packed_bytes(); }
 
@@ -175,12 +183,14 @@ bool LoopModel::HasEncoding(const CheckedRow& row) const {
   return caches_->encodings.Has(row.source);
 }
 
-size_t LoopModel::cache_bytes_in_use() const { return caches_->pool.bytes_in_use(); }
+size_t LoopModel::cache_bytes_in_use() const { return caches_->memory.pool.bytes_in_use(); }
 
 std::optional<Error> LoopModel::loss() const { return model_->loss(); }
 
+std::optional<size_t> LoopModel::most_cache_bytes() const { return model_->most_cache_bytes(); }
+
 size_t LoopModel::gpu_cache_bytes() const { return model_->gpu_cache_bytes(); }
 
-size_t LoopModel::logits_bytes() const { return caches_->logits_bytes; }
+size_t LoopModel::logits_bytes() const { return caches_->memory.logits_bytes; }
 
 }  // namespace ct2triton

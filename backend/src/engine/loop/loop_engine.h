@@ -21,6 +21,7 @@
 namespace ct2triton {
 
 class DeviceModel;
+enum class ElementType : uint8_t;
 struct LoopCaches;
 class SearchOptions;
 class VocabularyMap;
@@ -155,10 +156,12 @@ class LoopModel {
   bool EncodesBeside() const { return on_host_; }
   // Measured step times of these weights; empty: on a GPU, or if they could not be measured.
   virtual const StepTimes& step_times() const { return step_times_; }
-  std::optional<Error> loss() const;  // of the model's device: see DeviceModel
-  size_t gpu_cache_bytes() const;     // of pages on a GPU that rows and sources hold
-  size_t logits_bytes() const;        // held by all loops for logits
-  size_t packed_bytes() const;        // of copies of the weights, made for loops
+  std::optional<Error> loss() const;               // of the model's device: see DeviceModel
+  std::optional<size_t> most_cache_bytes() const;  // see DeviceModel
+  size_t gpu_cache_bytes() const;                  // of pages on a GPU that rows and sources hold
+  size_t logits_bytes() const;                     // held by all loops for logits
+  ElementType weight_type() const;                 // of the layers
+  size_t packed_bytes() const;                     // of copies of the weights, made for loops
   // Part of packed_bytes() for the candidates of one vocabulary map.
   size_t MapBytes(const VocabularyMap& map) const;
   // For the log: what was packed, what the trial found and how long it took.

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/search/finish.h"
+#include "engine/search/wide_search.h"
 
 namespace ct2triton {
 
@@ -69,6 +70,17 @@ std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weig
     }
   }
   return std::nullopt;
+}
+
+size_t EncodedTokens(const CheckedRow& row, const Weights& weights) {
+  return row.source.size() + static_cast<size_t>(weights.added_source_tokens());
+}
+
+size_t CacheTokens(const CheckedRow& row, const Weights& weights) {
+  size_t forced = row.prefix.size() - (weights.NeedsPrefix() ? 1 : 0);
+  if (row.search->Biased()) forced = 0;
+  return SlotsFor(static_cast<size_t>(row.search->Copies()), forced,
+                  static_cast<size_t>(row.limit_tokens));
 }
 
 }  // namespace ct2triton

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -15,5 +16,10 @@ namespace ct2triton {
 std::optional<std::string> WhyNotLoop(const SearchOptions& search);
 // Why the loop cannot run this row, although it can run its search.
 std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weights);
+
+// Tokens of a row's source as the encoder sees it.
+size_t EncodedTokens(const CheckedRow& row, const Weights& weights);
+// Tokens that the cache of a row holds: of each of its beams up to its limit.
+size_t CacheTokens(const CheckedRow& row, const Weights& weights);
 
 }  // namespace ct2triton

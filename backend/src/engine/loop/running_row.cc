@@ -2,11 +2,14 @@
 #include "engine/loop/running_row.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
+#include "engine/compute/random_stream.h"
+#include "engine/compute/sampler.h"
+#include "engine/loop/loop_support.h"
 #include "engine/search/alternatives.h"
 #include "engine/search/finish.h"
-#include "engine/search/sampler.h"
 #include "engine/search/several_draws.h"
 
 namespace ct2triton {
@@ -51,6 +54,26 @@ Outputs DraftOf(const CheckedRow& row, const SearchRules& rules, const Weights& 
   return outputs;
 }
 
+uint64_t KeyOf(const CheckedRow& row) {
+  const int64_t seed = row.search->options().sampling_seed;
+  if (seed < 0) {
+    std::random_device device;
+    return (uint64_t{device()} << 32) | device();
+  }
+  uint64_t key = MixedKey(row.source.size(), static_cast<uint64_t>(seed));
+  for (const Ids* ids : {&row.source, &row.prefix}) {
+    for (const int64_t id : *ids) key = MixedKey(key, static_cast<uint64_t>(id));
+  }
+  return key;
+}
+
+// None: the row draws no tokens. With `sampling_seed`, the seed and the row's ids are the key, so
+// that rows of one seed draw independently; without, each row has a key of its own.
+std::optional<Sampler> SamplerOf(const CheckedRow& row) {
+  if (!row.search->Draws()) return std::nullopt;
+  return Sampler(row.search->options(), KeyOf(row));
+}
+
 }  // namespace
 
 RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DeviceModel& model,
@@ -82,8 +105,8 @@ RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DeviceModel& m
   }
   feed_.reserve(std::max(first_ids.size(), static_cast<size_t>(row.search->Copies())));
   feed_.assign(first_ids.begin(), first_ids.end());
-  capacity_ = model.CacheTokens(row);
-  cache_ = compute->NewCache(row, capacity_);
+  capacity_ = CacheTokens(row, model.weights());
+  cache_ = compute->NewCache(capacity_, limit);
 }
 
 void RunningRow::MakeSearch(const Outputs& forced, size_t limit, BeamBias bias) {
@@ -92,7 +115,7 @@ void RunningRow::MakeSearch(const Outputs& forced, size_t limit, BeamBias bias) 
   if (draft_bias > 0) {
     bias.draft = std::make_shared<const DraftBias>(draft, forced.size(), draft_bias);
   }
-  const auto sampler = Sampler::Of(row_);
+  const auto sampler = SamplerOf(row_);
   const auto settings = BeamSettings::Of(*row_.search);
   if (row_.search->options().return_alternatives) {
     search_ =
@@ -114,9 +137,9 @@ void RunningRow::MakeSearch(const Outputs& forced, size_t limit, BeamBias bias) 
 void RunningRow::MakeAlignment() {
   if (!row_.search->LoopAligns()) return;
   const size_t first = model_.weights().files().add_source_bos ? 1 : 0;
-  alignment_ =
-      std::make_unique<RowAlignment>(row_.alignment ? *row_.alignment : model_.shape().alignment,
-                                     first, row_.source.size(), model_.CacheTokens(row_));
+  alignment_ = std::make_unique<RowAlignment>(
+      row_.alignment ? *row_.alignment : model_.shape().alignment, first, row_.source.size(),
+      CacheTokens(row_, model_.weights()));
 }
 
 // Its forced tokens reach its limit, so it ends without a decode step.
@@ -145,8 +168,8 @@ size_t RunningRow::AddTo(std::vector<StepSequence>* feed, StepRoom* room) {
   if (has_chosen_ && greedy() == nullptr) {
     feeding_ = 1;
     for (size_t i = 0; i < feed_.size(); ++i) {
-      feed->push_back({&feed_[i], 1, position_, cache_.get(), encoding_.get(), 1, beams()->slots(i),
-                       0, alignment_.get()});
+      feed->push_back({&feed_[i], 1, position_, cache_.get(), encoding_->source(), 1,
+                       beams()->slots(i), 0, alignment_.get()});
     }
     return feed_.size();
   }
@@ -157,7 +180,7 @@ size_t RunningRow::AddTo(std::vector<StepSequence>* feed, StepRoom* room) {
   tokens_.assign(next, next + static_cast<std::ptrdiff_t>(feeding_));
   size_t outputs = 0;
   if (feeding_ == left) outputs = 1 + AddDraft(room);
-  feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.get(), encoding_.get(),
+  feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.get(), encoding_->source(),
                    outputs, nullptr, prompt_, alignment_.get(), name_});
   return outputs;
 }

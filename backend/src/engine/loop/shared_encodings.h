@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <map>
@@ -10,7 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "engine/loop/cache_pool.h"
+#include "engine/compute/cache_pool.h"
+#include "engine/compute/step_sequence.h"
 #include "rows/row.h"
 
 namespace ct2triton {
@@ -71,31 +71,27 @@ class SharedEncodings {
   Entries entries_;
 };
 
-// An encoded source, in the form that attention reads. Rows may share it.
+// An encoded source, and its entry among the encodings in use. Rows may share it.
 class Encoding {
  public:
-  Encoding(SharedEncodings::Place place, size_t tokens)
-      : place_(std::move(place)), tokens_(tokens) {}
-  virtual ~Encoding() = default;
-  Encoding(const Encoding&) = delete;
-  Encoding& operator=(const Encoding&) = delete;
+  Encoding(SharedEncodings::Place place, std::unique_ptr<const EncodedSource> source)
+      : place_(std::move(place)), source_(std::move(source)) {}
 
-  size_t tokens() const { return tokens_; }
+  const EncodedSource* source() const { return source_.get(); }
 
  private:
   friend class SharedEncodings;
 
   const SharedEncodings::Place place_;
-  const size_t tokens_;
+  const std::unique_ptr<const EncodedSource> source_;
 };
 
-// The memory of running rows, for all loops of a model.
+// What the running rows of all loops of a model hold.
 struct LoopCaches {
-  explicit LoopCaches(size_t keep_bytes) : pool(keep_bytes) {}
+  explicit LoopCaches(size_t keep_bytes) : memory(keep_bytes) {}
 
-  CachePool pool;
-  SharedEncodings encodings;  // in blocks of the pool
-  std::atomic<size_t> logits_bytes{0};
+  RowMemory memory;
+  SharedEncodings encodings;  // in this memory
 };
 
 }  // namespace ct2triton

@@ -17,19 +17,20 @@ void SourceEncoder::Counts::AddTo(LoopCounters* counters) const {
 std::vector<SourceEncoder::Batch> SourceEncoder::BatchesOf(std::vector<Task> tasks) const {
   std::vector<Batch> batches;
   for (Task& task : tasks) {
-    if (batches.empty() || batches.back().size() == most_rows_) batches.emplace_back();
+    if (batches.empty() || batches.back().size() == model_.encoded_together())
+      batches.emplace_back();
     batches.back().push_back(std::move(task));
   }
   return batches;
 }
 
 SourceEncoder::Encodings SourceEncoder::Encode(const std::vector<const CheckedRow*>& rows,
-                                               LoopCaches* caches, Counts* counts) {
+                                               Counts* counts) {
   Encodings encodings(rows.size());
   std::vector<Task> tasks;
   std::vector<size_t> later;  // made by another thread, or here for an earlier row
   for (size_t i = 0; i < rows.size(); ++i) {
-    auto answer = caches->encodings.Find(rows[i]->source);
+    auto answer = shared_->Find(rows[i]->source);
     encodings[i] = std::move(answer.encoding);
     if (answer.place) {
       tasks.push_back({rows[i], i, std::move(*answer.place)});
@@ -38,36 +39,34 @@ SourceEncoder::Encodings SourceEncoder::Encode(const std::vector<const CheckedRo
     }
   }
   for (Batch& batch : BatchesOf(std::move(tasks))) {
-    EncodeBatch(std::move(batch), caches, &encodings, counts);
+    EncodeBatch(std::move(batch), &encodings, counts);
   }
   // Waiting for another thread takes no longer than encoding the same source at the same time.
   for (const size_t i : later) {
-    auto answer = caches->encodings.Await(rows[i]->source);
+    auto answer = shared_->Await(rows[i]->source);
     encodings[i] = std::move(answer.encoding);
     if (!answer.place) continue;
     Batch alone;  // the other thread's encoding failed or is gone
     alone.push_back({rows[i], i, std::move(*answer.place)});
-    EncodeBatch(std::move(alone), caches, &encodings, counts);
+    EncodeBatch(std::move(alone), &encodings, counts);
   }
   counts->shared += rows.size() - counts->rows;
   return encodings;
 }
 
-void SourceEncoder::EncodeBatch(Batch batch, LoopCaches* caches, Encodings* encodings,
-                                Counts* counts) {
-  SourceIds ids;
-  std::vector<Making> makings;
-  for (Task& task : batch) {
-    ids.push_back(IdsOf(*task.row));
-    counts->tokens += ids.back().size();
-    makings.push_back({ids.back().size(), std::move(task.place)});
+void SourceEncoder::EncodeBatch(Batch batch, Encodings* encodings, Counts* counts) {
+  std::vector<std::vector<size_t>> sources;
+  for (const Task& task : batch) {
+    sources.push_back(IdsOf(*task.row));
+    counts->tokens += sources.back().size();
   }
-  auto made = Make(ids, std::move(makings), &caches->pool);
+  auto encoded = compute_->Encode(sources);
   ++counts->calls;
   counts->rows += batch.size();
   for (size_t k = 0; k < batch.size(); ++k) {
-    caches->encodings.Publish(made[k]);
-    (*encodings)[batch[k].position] = std::move(made[k]);
+    auto made = std::make_shared<Encoding>(std::move(batch[k].place), std::move(encoded[k]));
+    shared_->Publish(made);
+    (*encodings)[batch[k].position] = std::move(made);
   }
 }
 

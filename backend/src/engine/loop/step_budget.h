@@ -12,14 +12,6 @@ struct StepCost {
   bool wide = false;  // its search has several sequences, now or later
 };
 
-// Tokens that may run in a step in addition to one per row: forced tokens, and draft tokens, which
-// may be wrong. The limit is for all rows together, because all rows wait for them. The rest runs
-// in the next step; answers do not change.
-struct StepRoom {
-  size_t forced;
-  size_t drafts;
-};
-
 // Chooses the rows of a step, so that beam searches slow greedy ones down only up to a bound. Light
 // rows always take part. Heavy rows alternate while light ones run: averaged over the steps,
 // together they cost no more than the light rows, or than kLeast. When a light row joins, a

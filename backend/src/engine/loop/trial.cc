@@ -15,7 +15,7 @@
 #include "engine/compute/device_model.h"
 #include "engine/compute/loop_compute.h"
 #include "engine/loop/beam_trial.h"
-#include "engine/loop/cache_pool.h"
+#include "engine/loop/source_encoder.h"
 #include "error.h"
 #include "steady_clock.h"
 
@@ -44,7 +44,8 @@ class Trial {
         truth_(truth),
         exact_(exact),
         caches_(/*keep_bytes=*/0),
-        compute_(model.NewCompute(&caches_)) {
+        compute_(model.NewCompute(&caches_.memory)),
+        encoder_(model, compute_.get(), &caches_.encodings) {
     for (const TrialRow& row : truth.rows) rows_.push_back({row});
     for (const VocabularyMap* map : model.weights().AllMaps()) {
       if (map->fixed()) maps_.push_back(map);
@@ -65,7 +66,7 @@ class Trial {
 
  private:
   // Whether weights are not rounded, so that last bits cannot change a rounding.
-  bool precise() const { return model_.weights().WeightWidth() == "32-bit"; }
+  bool precise() const { return model_.weight_type() == ElementType::kFloat32; }
 
   bool Ended() const;
   void Step(size_t step);
@@ -83,6 +84,7 @@ class Trial {
   const TrialTruth* const exact_;
   LoopCaches caches_;
   const std::unique_ptr<LoopCompute> compute_;
+  SourceEncoder encoder_;
   std::vector<FollowedRow> rows_;
   std::vector<const VocabularyMap*> maps_;
   TrialReport report_;
@@ -104,7 +106,7 @@ StepSequence Trial::NextOf(const FollowedRow& row) const {
   next.count = joins ? std::min(forced.size() - row.fed, 1 + model_.step_room().forced) : 1;
   next.position = row.fed;
   next.cache = row.cache.get();
-  next.encoding = row.encoding.get();
+  next.source = row.encoding->source();
   next.outputs = row.fed + next.count >= forced.size() ? 1 : 0;
   next.row = static_cast<uint64_t>(&row - rows_.data());
   return next;
@@ -119,8 +121,8 @@ void Trial::Step(size_t step) {
     if (step < row.trial.joins_at || row.fed + 1 >= tokens) continue;
     if (!row.encoding) {
       SourceEncoder::Counts counts;
-      row.encoding = compute_->Encode({&row.trial.row}, &caches_, &counts).front();
-      row.cache = compute_->NewCache(row.trial.row, tokens);
+      row.encoding = encoder_.Encode({&row.trial.row}, &counts).front();
+      row.cache = compute_->NewCache(tokens, static_cast<size_t>(row.trial.row.limit_tokens));
     }
     feed.push_back(NextOf(row));
     fed.push_back(&row);
@@ -202,7 +204,7 @@ bool LibraryCutsSums() {
 
 // None without memory for float32 weights: then the first trial decides.
 std::optional<TrialTruth> AskAgain(const DeviceModel& model, const TrialTruth& truth) {
-  if (model.weights().WeightWidth() != "8-bit" || !LibraryCutsSums()) return std::nullopt;
+  if (model.weight_type() != ElementType::kInt8 || !LibraryCutsSums()) return std::nullopt;
   try {
     return AskAtFloat32(model.weights(), truth);
   } catch (const std::bad_alloc&) {

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/calls/shared_library_model.h"
 #include "engine/compute/device_model.h"
 #include "engine/search/search_options.h"
 #include "error.h"
@@ -145,7 +146,7 @@ TrialTruth AskCTranslate2(const Weights& weights) {
   return Ask([&] {
     TrialTruth truth;
     truth.rows = MakeRows(weights);
-    const auto library = weights.library();
+    const auto library = LibraryOf(weights);
     FollowGreedily(weights, *library, &truth.rows);
     if (weights.target().size() >= 4) {  // else there are too few candidates
       truth.beams = BeamTrialRow{MakeBeamRow(weights), {}};
@@ -158,7 +159,7 @@ TrialTruth AskCTranslate2(const Weights& weights) {
 TrialTruth AskAtFloat32(const Weights& weights, const TrialTruth& truth) {
   return Ask([&] {
     const Weights exact(weights.directory(), weights.device(), "float32");
-    const auto library = exact.library();
+    const auto library = LibraryOf(exact);
     TrialTruth found = truth;
     for (TrialRow& row : found.rows) {
       const auto& chosen = row.truth.chosen;  // the last one is not fed

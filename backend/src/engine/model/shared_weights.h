@@ -9,9 +9,9 @@
 namespace ct2triton {
 
 // Loads a model directory, or returns the weights in use that were loaded from the same files
-// (inode, size, times of change) on this device with this compute type. `threads`: for loading.
-// Throws Error; see LoadedModel.
+// (inode, size, times of change) on this device with this compute type. Throws Error; see
+// LoadedModel.
 std::shared_ptr<const Weights> SharedWeights(const std::string& directory, const Device& device,
-                                             const std::string& compute_type, size_t threads);
+                                             const std::string& compute_type);
 
 }  // namespace ct2triton

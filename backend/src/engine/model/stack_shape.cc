@@ -118,10 +118,10 @@ void Reader::Read(StackShape* shape) const {
   shape->embedding_norm = file_.Has(side_ + '/' + "layernorm_embedding/gamma");
   shape->output_norm = file_.Has(side_ + '/' + "layer_norm/gamma");
   const double activation = Attribute("activation", 0);
-  if (activation < 0 || activation >= static_cast<double>(products::Activation::kNone)) {
+  if (activation < 0 || activation >= static_cast<double>(Activation::kNone)) {
     Refuse(side_ + "/activation is " + std::to_string(static_cast<int>(activation)));
   }
-  shape->activation = static_cast<products::Activation>(static_cast<int>(activation));
+  shape->activation = static_cast<Activation>(static_cast<int>(activation));
   ReadSizes(shape);
   shape->embedding_scale = EmbeddingScale(shape->width);
   if (InAllLayers(*shape, "self_attention/relative_attention_bias")) ReadBias(shape);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "config/engine_options.h"
-#include "engine/compute/cpu/products/kernel.h"
+#include "engine/model/activation.h"
 #include "engine/model/model_file.h"
 #include "rows/alignment_heads.h"
 
@@ -27,7 +27,7 @@ struct StackShape {
   bool output_norm = false;      // and after the layers
   size_t bias_max_distance = 0;  // above 0: attention has a bias by distance, as in T5
   float embedding_scale = 1;
-  products::Activation activation = products::Activation::kRelu;
+  Activation activation = Activation::kRelu;
 
   size_t head_dim() const { return heads_width / heads; }
   // "decoder/layer_3/"

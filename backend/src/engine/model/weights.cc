@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/weights.h"
 
-#include <malloc.h>
-
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -17,9 +15,6 @@ namespace ct2triton {
 namespace {
 
 namespace fs = std::filesystem;
-
-// All weights have its type.
-constexpr const char* kFirstWeight = "decoder/layer_0/self_attention/linear_0/weight";
 
 ModelFileConfig ReadModelFileConfig(const std::string& directory) {
   const fs::path path = fs::path(directory) / "config.json";
@@ -52,27 +47,6 @@ Weights::Weights(const std::string& directory, const Device& device,
   map_ = ReadVocabularyMap(*this);
   lists_ = ReadVocabularyLists(*this);
   CheckEmbeddingRows();
-}
-
-std::shared_ptr<const LibraryModel> Weights::library() const {
-  const std::lock_guard<std::mutex> lock(library_mutex_);
-  if (auto library = library_.lock()) return library;
-  const auto require_same = [this] {
-    if (FilesIdentity(directory_, /*with_links=*/false) == identity_) return;
-    throw Error(ErrorCode::kUnavailable, "files in " + directory_ +
-                                             " changed while they were loaded, or after that, so "
-                                             "CTranslate2 cannot load them; load the model again");
-  };
-  require_same();
-  const std::shared_ptr<const LibraryModel> library(
-      CallLibrary::Get().Load(directory_, device_, compute_type_).release(),
-      [](const LibraryModel* unused) {
-        delete unused;
-        malloc_trim(0);
-      });
-  require_same();
-  library_ = library;
-  return library;
 }
 
 std::vector<const VocabularyMap*> Weights::AllMaps() const {
@@ -131,16 +105,6 @@ std::set<std::string> Weights::names() const {
 
 ElementType Weights::loop_type() const {
   return ResolveComputeType(compute_type_, file_.Get(kFirstWeight).type);
-}
-
-std::string Weights::WeightWidth() const {
-  size_t bytes = 0;
-  if (device_.kind == Device::Kind::kGpu) {
-    bytes = library()->ElementSize(kFirstWeight);
-  } else if (file_.Find(kFirstWeight) != nullptr) {
-    bytes = ElementBytes(loop_type());
-  }
-  return bytes == 0 ? "unknown" : std::to_string(8 * bytes) + "-bit";
 }
 
 // CTranslate2 looks rows up unchecked: a longer vocabulary would read outside the table, and a

@@ -3,14 +3,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "config/model_files.h"
-#include "engine/calls/call_library.h"
 #include "engine/device.h"
 #include "engine/model/model_file.h"
 #include "engine/model/vocabulary.h"
@@ -19,6 +17,9 @@
 #include "rows/row.h"
 
 namespace ct2triton {
+
+// A variable whose type all weights of the layers have.
+inline constexpr const char* kFirstWeight = "decoder/layer_0/self_attention/linear_0/weight";
 
 // The weights and vocabularies of one CTranslate2 model on one device: immutable, shared by every
 // worker and every Triton model that names the same files.
@@ -32,12 +33,10 @@ class Weights {
   // FilesIdentity, without links, of the files before they were loaded.
   const std::string& identity() const { return identity_; }
   const ModelFileConfig& files() const { return files_; }
-  // CTranslate2's own model of these files, loaded unless it is in use. Throws Error if CTranslate2
-  // cannot load it, or files changed since they were read.
-  std::shared_ptr<const LibraryModel> library() const;
   // The model's file. Throws Error(kUnsupported) for a format that only calls support.
   const ModelFile& file() const;
-  std::set<std::string> names() const;  // of its variables
+  bool has_file() const { return file_.Has(kFirstWeight); }  // in such a format
+  std::set<std::string> names() const;                       // of its variables
   // Weight type of decode loops on a CPU.
   ElementType loop_type() const;
 
@@ -63,9 +62,6 @@ class Weights {
   // without a language ID after the end token. For such rows CTranslate2 returns the prefix.
   bool IsEmptySource(const Ids& source) const;
 
-  // "8-bit", "16-bit" or "32-bit": weight type of the layers, with compute_type "auto" resolved.
-  std::string WeightWidth() const;
-
   Weights(const std::string& directory, const Device& device, const std::string& compute_type);
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
@@ -81,8 +77,6 @@ class Weights {
   ModelFileConfig files_;
   const ModelFile file_;
   const Vocabularies vocabularies_;
-  mutable std::mutex library_mutex_;
-  mutable std::weak_ptr<const LibraryModel> library_;
   std::optional<int64_t> source_positions_;
   std::optional<int64_t> target_positions_;
   std::optional<VocabularyMap> map_;

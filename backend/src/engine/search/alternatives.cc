@@ -5,8 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/compute/top_candidates.h"
 #include "engine/search/several_draws.h"
-#include "engine/search/top_candidates.h"
 
 namespace ct2triton {
 

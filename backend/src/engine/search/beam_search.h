@@ -7,11 +7,11 @@
 #include <optional>
 #include <vector>
 
+#include "engine/compute/sampler.h"
+#include "engine/compute/top_candidates.h"
 #include "engine/search/draft_bias.h"
 #include "engine/search/prefix_bias.h"
-#include "engine/search/sampler.h"
 #include "engine/search/search_rules.h"
-#include "engine/search/top_candidates.h"
 #include "engine/search/wide_search.h"
 
 namespace ct2triton {

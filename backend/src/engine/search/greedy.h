@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "engine/compute/sampler.h"
+#include "engine/compute/token_choice.h"
 #include "engine/search/draft_bias.h"
-#include "engine/search/sampler.h"
 #include "engine/search/search_rules.h"
-#include "engine/search/token_choice.h"
 
 namespace ct2triton {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compute/top_candidates.h"
 #include "engine/search/search_rules.h"
-#include "engine/search/top_candidates.h"
 
 namespace ct2triton {
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "engine/compute/token_choice.h"
 #include "engine/model/weights.h"
 #include "engine/search/search_options.h"
-#include "engine/search/token_choice.h"
 
 namespace ct2triton {
 

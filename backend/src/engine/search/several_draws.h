@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "engine/compute/sampler.h"
 #include "engine/search/greedy.h"
-#include "engine/search/sampler.h"
 #include "engine/search/wide_search.h"
 
 namespace ct2triton {

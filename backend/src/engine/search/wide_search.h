@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/compute/row_alignment.h"
+#include "engine/compute/token_choice.h"
 #include "engine/search/search_rules.h"
-#include "engine/search/token_choice.h"
 #include "rows/row.h"
 
 namespace ct2triton {

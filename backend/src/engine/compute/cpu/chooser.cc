@@ -80,7 +80,7 @@ std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<OutputRule
 std::vector<Found> Chooser::Choose(const std::vector<OutputRules>& rules, const float* hidden) {
   const auto same_map = [&](const OutputRules& one) { return one.map == rules.front().map; };
   const auto asked = RulesOf(rules);
-  std::vector<products::Choice> chosen(rules.size());
+  std::vector<products::ChosenLogit> chosen(rules.size());
   if (std::all_of(rules.begin(), rules.end(), same_map)) {
     if (!rules.empty()) model_.ProjectionTo(rules.front().map).Choose(hidden, asked, chosen.data());
   } else {
@@ -146,7 +146,7 @@ std::vector<std::vector<float>> Chooser::Logits(const VocabularyMap* map, const 
   std::vector<std::vector<float>> logits(rows, std::vector<float>(model_.Candidates(map)));
   std::vector<products::ChoiceRules> rules(rows);
   for (size_t row = 0; row < rows; ++row) rules[row].logits = logits[row].data();
-  std::vector<products::Choice> chosen(rows);
+  std::vector<products::ChosenLogit> chosen(rows);
   model_.ProjectionTo(map).Choose(hidden, rules, chosen.data());
   return logits;
 }
@@ -154,7 +154,7 @@ std::vector<std::vector<float>> Chooser::Logits(const VocabularyMap* map, const 
 // One product for each map.
 void Chooser::ChooseByMap(const std::vector<OutputRules>& rules, const float* hidden,
                           const std::vector<products::ChoiceRules>& asked,
-                          std::vector<products::Choice>* chosen) {
+                          std::vector<products::ChosenLogit>* chosen) {
   const size_t width = model_.shape().width;
   std::map<const VocabularyMap*, std::vector<size_t>> rows_of;
   for (size_t row = 0; row < rules.size(); ++row) rows_of[rules[row].map].push_back(row);
@@ -165,7 +165,7 @@ void Chooser::ChooseByMap(const std::vector<OutputRules>& rules, const float* hi
       to = std::copy_n(hidden + row * width, width, to);
       asked_here.push_back(asked[row]);
     }
-    std::vector<products::Choice> chosen_here(rows.size());
+    std::vector<products::ChosenLogit> chosen_here(rows.size());
     model_.ProjectionTo(map).Choose(gathered_.data(), asked_here, chosen_here.data());
     for (size_t i = 0; i < rows.size(); ++i) (*chosen)[rows[i]] = chosen_here[i];
   }

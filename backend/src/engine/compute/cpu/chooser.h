@@ -7,7 +7,7 @@
 
 #include "engine/compute/cpu/float_buffer.h"
 #include "engine/compute/cpu/host_model.h"
-#include "engine/search/token_choice.h"
+#include "engine/compute/token_choice.h"
 
 namespace ct2triton {
 
@@ -37,7 +37,7 @@ class Chooser {
   std::vector<products::ChoiceRules> RulesOf(const std::vector<OutputRules>& given);
   void ChooseByMap(const std::vector<OutputRules>& rules, const float* hidden,
                    const std::vector<products::ChoiceRules>& asked,
-                   std::vector<products::Choice>* chosen);
+                   std::vector<products::ChosenLogit>* chosen);
   void Join(const std::vector<OutputRules>& rules, const std::vector<OfferedOutput>& offered,
             const float* hidden, std::vector<Found>* found);
   void JoinAgain(const std::vector<OutputRules>& rules, const std::vector<size_t>& open,

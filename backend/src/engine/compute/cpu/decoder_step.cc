@@ -2,6 +2,7 @@
 #include "engine/compute/cpu/decoder_step.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "engine/compute/cpu/host_encoder.h"
 #include "engine/team.h"
@@ -15,7 +16,7 @@ constexpr size_t kHeadGroup = 4;
 constexpr size_t kLeastFloats = size_t{8} << 10;
 
 // Of `count` heads from `first` on, or up to the last one.
-AttentionCall HeadsOf(AttentionCall call, size_t first, size_t count) {
+QueryAttention HeadsOf(QueryAttention call, size_t first, size_t count) {
   const size_t floats = first * call.head_dim;
   call.query += floats;
   call.keys += floats;
@@ -26,13 +27,30 @@ AttentionCall HeadsOf(AttentionCall call, size_t first, size_t count) {
   return call;
 }
 
+// The row's own source position with most attention, by the mean of its heads; of equal ones, the
+// first. weights: [all heads, encoded tokens].
+int64_t MostAttended(const RowAlignment& row, const float* weights, size_t encoded_tokens) {
+  int64_t position = 0;
+  float most = -1;  // less than any weight
+  for (size_t i = 0; i < row.count(); ++i) {
+    float sum = 0;
+    for (const size_t head : row.heads().heads) {
+      sum += weights[head * encoded_tokens + row.first() + i];
+    }
+    if (sum <= most) continue;
+    most = sum;
+    position = static_cast<int64_t>(i);
+  }
+  return position;
+}
+
 }  // namespace
 
 const float* DecoderStep::Run(const std::vector<StepSequence>& rows) {
   rows_ = &rows;
   most_keys_ = 0;
   for (const StepSequence& row : rows) {
-    most_keys_ = std::max({most_keys_, row.position + row.count, row.encoding->tokens()});
+    most_keys_ = std::max({most_keys_, row.position + row.count, row.source->tokens()});
   }
   scores_.Room(Team::MostMembers() * most_keys_ * shape().heads);
   return Output(RunLayers(TokensOf(rows)));
@@ -54,7 +72,7 @@ std::vector<LayerStack::Token> DecoderStep::TokensOf(const std::vector<StepSeque
 // when a step has several tokens of a row.
 void DecoderStep::AttendToSelf(size_t layer, const float* projected, float* out) {
   const size_t width = shape().heads_width;
-  AttentionCall call = CallOf(stack().layers()[layer].self.scale);
+  QueryAttention call = CallOf(stack().layers()[layer].self.scale);
   call.bias = stack().bias();
   call.out = out;
   calls_.clear();
@@ -81,15 +99,15 @@ void DecoderStep::AttendToSelf(size_t layer, const float* projected, float* out)
 
 void DecoderStep::AttendToSource(size_t layer, const float* queries, float* out) {
   const size_t width = shape().heads_width;
-  AttentionCall call = CallOf(stack().layers()[layer].source->scale);
+  QueryAttention call = CallOf(stack().layers()[layer].source->scale);
   call.query = queries;
   call.out = out;
   calls_.clear();
   for (const StepSequence& row : *rows_) {
-    const auto& encoding = static_cast<const HostEncoding&>(*row.encoding);  // HostCompute's own
-    call.keys = encoding.keys(layer);
-    call.values = encoding.values(layer);
-    call.tokens = encoding.tokens();
+    const auto& source = static_cast<const HostSource&>(*row.source);  // HostCompute's own
+    call.keys = source.keys(layer);
+    call.values = source.values(layer);
+    call.tokens = source.tokens();
     const bool noted = row.alignment != nullptr && row.alignment->heads().layer == layer;
     for (size_t i = 0; i < row.count; ++i) {
       if (noted) {
@@ -104,8 +122,8 @@ void DecoderStep::AttendToSource(size_t layer, const float* queries, float* out)
   Attend();
 }
 
-AttentionCall DecoderStep::CallOf(float scale) const {
-  AttentionCall call{};
+QueryAttention DecoderStep::CallOf(float scale) const {
+  QueryAttention call{};
   call.stride = shape().heads_width;
   call.heads = shape().heads;
   call.head_dim = shape().head_dim();
@@ -114,17 +132,17 @@ AttentionCall DecoderStep::CallOf(float scale) const {
 }
 
 // Scores of all heads are needed at once.
-void DecoderStep::AttendAndNote(AttentionCall call, size_t slot, RowAlignment* alignment) {
+void DecoderStep::AttendAndNote(QueryAttention call, size_t slot, RowAlignment* alignment) {
   call.scores = scores_.data();
   stack().kernels().attend(call);
-  alignment->Note(slot, call.scores, call.tokens);
+  alignment->Put(slot, MostAttended(*alignment, call.scores, call.tokens));
 }
 
 // Shared by groups of heads, because a lone row has no other parts.
 void DecoderStep::Attend() {
   const size_t groups = (shape().heads + kHeadGroup - 1) / kHeadGroup;
   size_t floats = 1;  // of keys and values that are read
-  for (const AttentionCall& call : calls_) floats += 2 * call.tokens * call.stride;
+  for (const QueryAttention& call : calls_) floats += 2 * call.tokens * call.stride;
   const size_t units = calls_.size() * groups;
   const size_t least = std::max<size_t>(1, kLeastFloats * units / floats);
   Team::Split(units, least, [&](size_t begin, size_t end, size_t member) {
@@ -132,7 +150,7 @@ void DecoderStep::Attend() {
     while (begin < end) {
       const size_t group = begin % groups;
       const size_t count = std::min(groups - group, end - begin);
-      AttentionCall call = HeadsOf(calls_[begin / groups], group * kHeadGroup, count * kHeadGroup);
+      QueryAttention call = HeadsOf(calls_[begin / groups], group * kHeadGroup, count * kHeadGroup);
       call.scores = scores;
       stack().kernels().attend(call);
       begin += count;

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compute/cache_pool.h"
 #include "engine/compute/cpu/layer_pass.h"
 #include "engine/compute/step_sequence.h"
-#include "engine/loop/cache_pool.h"
 #include "engine/model/stack_shape.h"
 
 namespace ct2triton {
@@ -43,15 +43,15 @@ class DecoderStep final : private LayerPass {
   std::vector<LayerStack::Token> TokensOf(const std::vector<StepSequence>& rows) const;
   void AttendToSelf(size_t layer, const float* projected, float* out) override;
   void AttendToSource(size_t layer, const float* queries, float* out) override;
-  AttentionCall CallOf(float scale) const;
-  void AttendAndNote(AttentionCall call, size_t slot, RowAlignment* alignment);
+  QueryAttention CallOf(float scale) const;
+  void AttendAndNote(QueryAttention call, size_t slot, RowAlignment* alignment);
   void Attend();
   const float* Output(const float* hidden);
 
   const DecoderShape& decoder_;
   const std::vector<StepSequence>* rows_ = nullptr;  // of this step
   size_t most_keys_ = 0;                             // of a token, in this step
-  std::vector<AttentionCall> calls_;                 // of a layer, by token; without scores
+  std::vector<QueryAttention> calls_;                // of a layer, by token; without scores
   FloatBuffer scores_;                               // [members of the team, heads, most_keys_]
 };
 

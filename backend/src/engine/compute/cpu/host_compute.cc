@@ -5,14 +5,9 @@
 
 namespace ct2triton {
 
-SourceEncoder::Encodings HostCompute::Encode(const std::vector<const CheckedRow*>& rows,
-                                             LoopCaches* caches, SourceEncoder::Counts* counts) {
-  return encoder_.Encode(rows, caches, counts);
-}
-
-std::unique_ptr<RowCache> HostCompute::NewCache(const CheckedRow& /*row*/, size_t slots) {
+std::unique_ptr<RowCache> HostCompute::NewCache(size_t slots, size_t /*limit*/) {
   const size_t floats = slots * model_.TokenFloats();
-  return std::make_unique<HostRowCache>(caches_->pool.Take(floats), floats / model_.shape().layers);
+  return std::make_unique<HostRowCache>(pool_->Take(floats), floats / model_.shape().layers);
 }
 
 std::vector<Found> HostCompute::Step(const std::vector<StepSequence>& rows,

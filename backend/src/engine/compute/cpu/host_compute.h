@@ -17,16 +17,18 @@ namespace ct2triton {
 // Runs loops on a CPU.
 class HostCompute final : public LoopCompute {
  public:
-  HostCompute(const HostModel& model, LoopCaches* caches)
+  HostCompute(const HostModel& model, RowMemory* memory)
       : model_(model),
-        encoder_(model),
+        pool_(&memory->pool),
+        encoder_(model, pool_),
         step_(model.decoder(), model.shape()),
-        chooser_(model, &caches->logits_bytes),
-        caches_(caches) {}
+        chooser_(model, &memory->logits_bytes) {}
 
-  SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
-                                  SourceEncoder::Counts* counts) override;
-  std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) override;
+  std::vector<std::unique_ptr<EncodedSource>> Encode(
+      const std::vector<std::vector<size_t>>& sources) override {
+    return encoder_.Encode(sources);
+  }
+  std::unique_ptr<RowCache> NewCache(size_t slots, size_t limit) override;
   std::vector<Found> Step(const std::vector<StepSequence>& rows,
                           const std::vector<OutputRules>& rules) override;
   std::vector<std::vector<float>> Logits(const std::vector<StepSequence>& rows,
@@ -35,10 +37,10 @@ class HostCompute final : public LoopCompute {
 
  private:
   const HostModel& model_;
+  CachePool* const pool_;
   HostEncoder encoder_;
   DecoderStep step_;
   Chooser chooser_;
-  LoopCaches* const caches_;
 };
 
 }  // namespace ct2triton

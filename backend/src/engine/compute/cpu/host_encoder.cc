@@ -2,47 +2,38 @@
 #include "engine/compute/cpu/host_encoder.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace ct2triton {
-namespace {
 
-// More rows together are no faster, and slower from 16 on, when they exceed the processor's caches.
-constexpr size_t kMostRows = 8;
-
-}  // namespace
-
-HostEncoder::HostEncoder(const HostModel& model)
-    : SourceEncoder(model, kMostRows), model_(model), pass_(model.encoder()) {}
-
-std::vector<std::shared_ptr<Encoding>> HostEncoder::Make(const SourceIds& ids,
-                                                         std::vector<Making> makings,
-                                                         CachePool* pool) {
-  std::vector<std::shared_ptr<HostEncoding>> made;
-  for (Making& making : makings) {
-    const size_t layer_floats = making.tokens * 2 * model_.shape().heads_width;
-    CacheBlock block = pool->Take(model_.SourceCacheFloats(making.tokens));
-    made.push_back(std::make_shared<HostEncoding>(std::move(making.place), std::move(block),
-                                                  making.tokens, layer_floats));
+std::vector<std::unique_ptr<EncodedSource>> HostEncoder::Encode(
+    const std::vector<std::vector<size_t>>& sources) {
+  const size_t token_floats = model_.TokenFloats();
+  std::vector<std::unique_ptr<EncodedSource>> encoded;
+  std::vector<const HostSource*> own;
+  for (const auto& source : sources) {
+    auto one =
+        std::make_unique<HostSource>(pool_->Take(source.size() * token_floats), source.size(),
+                                     source.size() * token_floats / model_.shape().layers);
+    own.push_back(one.get());
+    encoded.push_back(std::move(one));
   }
-  Project(pass_.Run(ids), made);
-  return {made.begin(), made.end()};
+  Project(pass_.Run(sources), own);
+  return encoded;
 }
 
-// memory: encoder output of all tokens of all rows, concatenated.
-void HostEncoder::Project(const float* memory,
-                          const std::vector<std::shared_ptr<HostEncoding>>& encodings) {
+// memory: encoder output of all tokens of all sources, concatenated.
+void HostEncoder::Project(const float* memory, const std::vector<const HostSource*>& sources) {
   size_t tokens = 0;
-  for (const auto& encoding : encodings) tokens += encoding->tokens();
+  for (const HostSource* source : sources) tokens += source->tokens();
   const size_t width = model_.shape().heads_width;
   for (size_t layer = 0; layer < model_.shape().layers; ++layer) {
     const Linear& project = *model_.decoder().layers()[layer].source->keys;
     const float* projected = projected_.Room(tokens * 2 * width);
     project.Apply(memory, tokens, projected_.data(), nullptr);
-    for (const auto& encoding : encodings) {
-      for (size_t t = 0; t < encoding->tokens(); ++t, projected += 2 * width) {
-        std::copy_n(projected, width, encoding->keys(layer) + t * width);
-        std::copy_n(projected + width, width, encoding->values(layer) + t * width);
+    for (const HostSource* source : sources) {
+      for (size_t t = 0; t < source->tokens(); ++t, projected += 2 * width) {
+        std::copy_n(projected, width, source->keys(layer) + t * width);
+        std::copy_n(projected + width, width, source->values(layer) + t * width);
       }
     }
   }

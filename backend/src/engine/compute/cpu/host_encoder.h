@@ -3,21 +3,22 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "engine/compute/cache_pool.h"
 #include "engine/compute/cpu/encoder_pass.h"
 #include "engine/compute/cpu/float_buffer.h"
 #include "engine/compute/cpu/host_model.h"
-#include "engine/loop/cache_pool.h"
-#include "engine/loop/source_encoder.h"
+#include "engine/compute/step_sequence.h"
 
 namespace ct2triton {
 
 // Keys and values of an encoded source, for every layer of the decoder.
-class HostEncoding : public Encoding {
+class HostSource final : public EncodedSource {
  public:
-  HostEncoding(SharedEncodings::Place place, CacheBlock block, size_t tokens, size_t layer_floats)
-      : Encoding(std::move(place), tokens), block_(std::move(block)), layer_floats_(layer_floats) {}
+  HostSource(CacheBlock block, size_t tokens, size_t layer_floats)
+      : EncodedSource(tokens), block_(std::move(block)), layer_floats_(layer_floats) {}
 
   // Of a layer, [tokens, width]: keys and values are separate, because attention reads all keys and
   // then all values.
@@ -30,18 +31,21 @@ class HostEncoding : public Encoding {
 };
 
 // Encodes sources without padding. With int8 weights, padding would change the last bits of an
-// encoding and so, at times, a token of the answer. An encoding does not depend on the other
-// sources.
-class HostEncoder final : public SourceEncoder {
+// encoding and so, at times, a token of the answer.
+class HostEncoder {
  public:
-  explicit HostEncoder(const HostModel& model);
+  HostEncoder(const HostModel& model, CachePool* pool)
+      : model_(model), pool_(pool), pass_(model.encoder()) {}
+
+  // See LoopCompute.
+  std::vector<std::unique_ptr<EncodedSource>> Encode(
+      const std::vector<std::vector<size_t>>& sources);
 
  private:
-  std::vector<std::shared_ptr<Encoding>> Make(const SourceIds& ids, std::vector<Making> makings,
-                                              CachePool* pool) override;
-  void Project(const float* memory, const std::vector<std::shared_ptr<HostEncoding>>& encodings);
+  void Project(const float* memory, const std::vector<const HostSource*>& sources);
 
   const HostModel& model_;
+  CachePool* const pool_;
   EncoderPass pass_;
   FloatBuffer projected_;
 };

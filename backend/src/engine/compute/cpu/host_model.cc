@@ -35,8 +35,8 @@ HostModel::HostModel(std::shared_ptr<const Weights> weights, LayerPacker* packer
   }
 }
 
-std::unique_ptr<LoopCompute> HostModel::NewCompute(LoopCaches* caches) const {
-  return std::make_unique<HostCompute>(*this, caches);
+std::unique_ptr<LoopCompute> HostModel::NewCompute(RowMemory* memory) const {
+  return std::make_unique<HostCompute>(*this, memory);
 }
 
 size_t HostModel::MapBytes(const VocabularyMap& map) const {

@@ -23,14 +23,13 @@ class HostModel final : public DeviceModel {
   HostModel(std::shared_ptr<const Weights> weights, LayerPacker* packer,
             const Wrapper& wrap = nullptr);
 
-  std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const override;
+  std::unique_ptr<LoopCompute> NewCompute(RowMemory* memory) const override;
   StepRoom step_room() const override { return {127, 64}; }
+  // More rows are no faster, and slower from 16 on, when they exceed the processor's caches.
+  size_t encoded_together() const override { return 8; }
+  ElementType weight_type() const override { return weights().loop_type(); }
   size_t packed_bytes() const override { return packed_bytes_; }
   size_t MapBytes(const VocabularyMap& map) const override;
-  size_t CacheFloats(const CheckedRow& row) const override {
-    return CacheTokens(row) * TokenFloats();
-  }
-  size_t SourceCacheFloats(size_t tokens) const override { return tokens * TokenFloats(); }
 
   const LayerStack& encoder() const { return *encoder_; }
   const LayerStack& decoder() const { return *decoder_; }
@@ -40,6 +39,8 @@ class HostModel final : public DeviceModel {
   }
 
  private:
+  size_t CacheFloats(size_t tokens) const override { return tokens * TokenFloats(); }
+
   std::unique_ptr<Linear> projection_;
   std::unique_ptr<const LayerStack> encoder_;
   std::unique_ptr<const LayerStack> decoder_;

@@ -123,7 +123,7 @@ struct BySlot {
 // `Blocks` registers of the output of each of `Heads` heads at once: the values of a token are read
 // in order. weights: [Heads, tokens]; values, out: of the first head.
 template <typename Lanes, size_t Heads, size_t Blocks, typename Place>
-KERNEL_TARGET void WeighBlocks(const AttentionCall& call, Place place, const float* weights,
+KERNEL_TARGET void WeighBlocks(const QueryAttention& call, Place place, const float* weights,
                                const float* values, float* out) {
   typename Lanes::Register sums[Heads][Blocks];
   for (auto& head : sums) {
@@ -151,7 +151,7 @@ constexpr size_t kBlocks = 4;
 
 // The sum of the values of one head, each times its weight.
 template <typename Lanes, typename Place>
-KERNEL_TARGET void Weigh(const AttentionCall& call, Place place, const float* weights,
+KERNEL_TARGET void Weigh(const QueryAttention& call, Place place, const float* weights,
                          const float* values, float* out) {
   size_t i = 0;
   for (; i + kBlocks * Lanes::kWidth <= call.head_dim; i += kBlocks * Lanes::kWidth) {
@@ -174,7 +174,7 @@ KERNEL_TARGET void Weigh(const AttentionCall& call, Place place, const float* we
 
 // The products of one token's key with the query, [heads].
 template <typename Lanes>
-KERNEL_TARGET inline void Products(const AttentionCall& call, const float* key, float* products) {
+KERNEL_TARGET inline void Products(const QueryAttention& call, const float* key, float* products) {
   const size_t dim = call.head_dim;
   size_t h = 0;
   if (dim == kUsualDim) {
@@ -199,7 +199,7 @@ inline void Prefetch(const float* values, size_t count) {
 // The scores of all heads, token by token, because the keys of all heads of a token are stored
 // together.
 template <typename Lanes, typename Place>
-KERNEL_TARGET void Score(const AttentionCall& call, Place place) {
+KERNEL_TARGET void Score(const QueryAttention& call, Place place) {
   const size_t heads = call.heads;
   const size_t tokens = call.tokens;
   const float scale = call.scale;
@@ -219,7 +219,7 @@ KERNEL_TARGET void Score(const AttentionCall& call, Place place) {
 
 // The values of all heads, each times its weight.
 template <typename Lanes, typename Place>
-KERNEL_TARGET void WeighHeads(const AttentionCall& call, Place place) {
+KERNEL_TARGET void WeighHeads(const QueryAttention& call, Place place) {
   const size_t dim = call.head_dim;
   size_t h = 0;
   if (Lanes::kManyRegisters && dim == kBlocks * Lanes::kWidth) {
@@ -235,7 +235,7 @@ KERNEL_TARGET void WeighHeads(const AttentionCall& call, Place place) {
 }
 
 template <typename Lanes, typename Place>
-KERNEL_TARGET void AttendAt(const AttentionCall& call, Place place) {
+KERNEL_TARGET void AttendAt(const QueryAttention& call, Place place) {
   Score<Lanes>(call, place);
   for (size_t h = 0; h < call.heads; ++h) {
     Softmax<Lanes>(call.scores + h * call.tokens, call.tokens);
@@ -244,7 +244,7 @@ KERNEL_TARGET void AttendAt(const AttentionCall& call, Place place) {
 }
 
 template <typename Lanes>
-KERNEL_TARGET void Attend(const AttentionCall& call) {
+KERNEL_TARGET void Attend(const QueryAttention& call) {
   if (call.slots == nullptr) {
     AttendAt<Lanes>(call, InOrder());
   } else {

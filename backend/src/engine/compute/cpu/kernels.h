@@ -25,7 +25,7 @@ struct DistanceBias {
 
 // Attention of one query to the keys and values of one row. Rows have separate keys and values, so
 // different lengths need neither padding nor masks.
-struct AttentionCall {
+struct QueryAttention {
   const float* query;    // [heads, head_dim]
   const float* keys;     // token t: keys + t * stride, [heads, head_dim]
   const float* values;   // token t: values + t * stride, [heads, head_dim]
@@ -62,7 +62,7 @@ constexpr size_t RowScratchFloats(size_t tokens, size_t heads, size_t head_dim) 
 // The code of the decode loop that depends on the processor.
 struct Kernels {
   const char* name;
-  void (*attend)(const AttentionCall& call);
+  void (*attend)(const QueryAttention& call);
   void (*attend_row)(const RowAttention& row);
   // Position of the first of the largest values; 0 where a value is NaN.
   size_t (*first_maximum)(const float* values, size_t count);

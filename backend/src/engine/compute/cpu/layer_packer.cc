@@ -11,7 +11,6 @@
 namespace ct2triton {
 namespace {
 
-using products::Activation;
 using products::PackedLinear;
 
 // Rounding of CTranslate2's wheels: on x86-64, where they multiply unsigned bytes, their compiler
@@ -36,7 +35,7 @@ class PackedLayer final : public Linear {
     layer_->Apply(Quantized(in, rows), out, activation_, residual);
   }
   void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
-              products::Choice* choices) const override {
+              products::ChosenLogit* choices) const override {
     layer_->Choose(Quantized(in, rules.size()), rules, choices);
   }
   std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const override {

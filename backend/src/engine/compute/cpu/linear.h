@@ -25,7 +25,7 @@ class Linear {
   virtual void Apply(const float* in, size_t rows, float* out, const float* residual) const = 0;
   // Makes choices among its outputs without writing them. rules, choices: one per row.
   virtual void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
-                      products::Choice* choices) const = 0;
+                      products::ChosenLogit* choices) const = 0;
   // The same product with only these outputs, in this order.
   virtual std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const = 0;
 };
@@ -33,7 +33,7 @@ class Linear {
 // Identifies a product of a model.
 struct LinearSpec {
   std::string scope;  // of its variables: "decoder/layer_0/ffn/linear_1"
-  products::Activation activation = products::Activation::kNone;
+  Activation activation = Activation::kNone;
 };
 using LinearMaker = std::function<std::unique_ptr<Linear>(const LinearSpec& spec)>;
 

@@ -106,7 +106,7 @@ KERNEL_TARGET void AttendHead(const RowAttention& row, size_t index) {
 // Rows and heads of other sizes: token by token.
 template <typename Lanes>
 KERNEL_TARGET void AttendEach(const RowAttention& row) {
-  AttentionCall call{};
+  QueryAttention call{};
   call.keys = row.projected + row.width();
   call.values = row.projected + 2 * row.width();
   call.stride = 3 * row.width();

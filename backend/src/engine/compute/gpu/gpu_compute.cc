@@ -9,8 +9,7 @@
 namespace ct2triton::gpu {
 namespace {
 
-constexpr size_t kEncodedTogether = 64;  // sources
-constexpr size_t kMostLists = 8;         // of a pass
+constexpr size_t kMostLists = 8;  // of a pass
 
 bool SameDraw(const std::optional<Draw>& a, const std::optional<Draw>& b) {
   return a.has_value() == b.has_value();  // of one row: the step is the position
@@ -47,16 +46,16 @@ void AddEnds(const OutputRules& rules, TokenRules* to) {
 
 }  // namespace
 
-GpuEncoding::~GpuEncoding() {
+GpuSource::~GpuSource() {
   const std::lock_guard<std::mutex> lock(engine_->mutex);
   engine_->decoder.ForgetEncoding(name_);
 }
 
-GpuRowCache::GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block, size_t tokens)
+GpuRowCache::GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block, size_t limit)
     : block_(std::move(block)),
       engine_(std::move(engine)),
       pages_(engine_->decoder.NewCache()),
-      tokens_(tokens) {
+      limit_(limit) {
   const std::lock_guard<std::mutex> lock(engine_->mutex);
   engine_->caches.insert(this);
 }
@@ -75,7 +74,7 @@ void GpuRowCache::Forget() noexcept {
 }
 
 // If no sequence is free, rows outside this step release theirs: the host can restore their state.
-int GpuRowCache::NextSequence(const GpuEncoding& encoding, size_t prompt) {
+int GpuRowCache::NextSequence(const GpuSource& source, size_t prompt) {
   GpuDecoder& decoder = engine_->decoder;
   if (used_ == sequences_.size()) {
     sequences_.reserve(used_ + 1);
@@ -84,45 +83,35 @@ int GpuRowCache::NextSequence(const GpuEncoding& encoding, size_t prompt) {
         if (other->used_ == 0 && other != this) other->Forget();
       }
     }
-    sequences_.push_back(decoder.Join(encoding.name(), prompt, pages_));
+    sequences_.push_back(decoder.Join(source.name(), prompt, pages_));
   }
   return sequences_[used_++];
 }
 
-GpuEncoder::GpuEncoder(const GpuModel& model)
-    : SourceEncoder(model, kEncodedTogether), model_(model) {}
-
-std::vector<std::shared_ptr<Encoding>> GpuEncoder::Make(const SourceIds& ids,
-                                                        std::vector<Making> makings,
-                                                        CachePool* pool) {
-  std::vector<std::vector<int>> sources;
-  for (const auto& source : ids) sources.emplace_back(source.begin(), source.end());
+std::vector<std::unique_ptr<EncodedSource>> GpuCompute::Encode(
+    const std::vector<std::vector<size_t>>& sources) {
+  std::vector<std::vector<int>> ids;
   std::vector<CacheBlock> blocks;
-  for (const Making& making : makings) {
-    blocks.push_back(pool->Reserve(model_.SourceCacheFloats(making.tokens)));
+  for (const auto& source : sources) {
+    ids.emplace_back(source.begin(), source.end());
+    blocks.push_back(pool_->Reserve(model_.FloatsOf(source.size())));
   }
   std::vector<int> names;
   {
     const std::lock_guard<std::mutex> lock(model_.engine()->mutex);
-    names = model_.engine()->decoder.Encode(sources);
+    names = model_.engine()->decoder.Encode(ids);
   }
-  std::vector<std::shared_ptr<Encoding>> made;
+  std::vector<std::unique_ptr<EncodedSource>> encoded;
   for (size_t i = 0; i < names.size(); ++i) {
-    made.push_back(std::make_shared<GpuEncoding>(std::move(makings[i].place), makings[i].tokens,
-                                                 std::move(blocks[i]), model_.engine(), names[i]));
+    encoded.push_back(std::make_unique<GpuSource>(sources[i].size(), std::move(blocks[i]),
+                                                  model_.engine(), names[i]));
   }
-  return made;
+  return encoded;
 }
 
-SourceEncoder::Encodings GpuCompute::Encode(const std::vector<const CheckedRow*>& rows,
-                                            LoopCaches* caches, SourceEncoder::Counts* counts) {
-  return encoder_.Encode(rows, caches, counts);
-}
-
-std::unique_ptr<RowCache> GpuCompute::NewCache(const CheckedRow& row, size_t slots) {
-  return std::make_unique<GpuRowCache>(model_.engine(),
-                                       caches_->pool.Reserve(model_.FloatsOf(slots)),
-                                       static_cast<size_t>(row.limit_tokens));
+std::unique_ptr<RowCache> GpuCompute::NewCache(size_t slots, size_t limit) {
+  return std::make_unique<GpuRowCache>(model_.engine(), pool_->Reserve(model_.FloatsOf(slots)),
+                                       limit);
 }
 
 std::vector<Found> GpuCompute::Step(const std::vector<StepSequence>& rows,
@@ -221,10 +210,9 @@ void GpuCompute::LaunchAhead(const std::vector<Ahead>& rows) {
 // these rules, else the tokens.
 GpuCompute::Ahead GpuCompute::AheadOf(const StepSequence& row, const OutputRules& rules) {
   auto& cache = static_cast<GpuRowCache&>(*row.cache);  // NewCache's own
-  const int sequence =
-      cache.NextSequence(static_cast<const GpuEncoding&>(*row.encoding), row.prompt);
+  const int sequence = cache.NextSequence(static_cast<const GpuSource&>(*row.source), row.prompt);
   const bool same_rules = !model_.engine()->decoder.SetRules(
-      sequence, RulesFor(rules, row, row.position + row.count - 1, cache.tokens()));
+      sequence, RulesFor(rules, row, row.position + row.count - 1, cache.limit()));
   const auto& coming = cache.coming;
   Ahead ahead = {&cache, std::nullopt, GivenTokens{sequence, row.position}};
   if (same_rules && coming && (coming->chosen || (ahead_ && coming->step == ahead_number_)) &&
@@ -232,7 +220,7 @@ GpuCompute::Ahead GpuCompute::AheadOf(const StepSequence& row, const OutputRules
       std::equal(coming->tokens.begin(), coming->tokens.end(), row.tokens)) {
     ahead.ready = coming;
     ahead.given->position += row.count;
-    if (ahead.given->position >= cache.tokens()) ahead.given.reset();
+    if (ahead.given->position >= cache.limit()) ahead.given.reset();
     return ahead;
   }
   ahead.given->tokens.assign(row.tokens, row.tokens + row.count);
@@ -366,7 +354,7 @@ GivenTokens GpuCompute::GivenBy(const Piece& piece, const OutputRules& rules) {
   const StepSequence& row = *piece.row;
   GivenTokens given;
   auto& cache = static_cast<GpuRowCache&>(*row.cache);  // NewCache's own
-  given.sequence = cache.NextSequence(static_cast<const GpuEncoding&>(*row.encoding), row.prompt);
+  given.sequence = cache.NextSequence(static_cast<const GpuSource&>(*row.source), row.prompt);
   model_.engine()->decoder.SetRules(
       given.sequence, RulesFor(rules, row, row.position + piece.end - piece.chosen, /*limit=*/0));
   given.position = row.position + piece.begin;

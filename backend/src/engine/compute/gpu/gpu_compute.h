@@ -8,24 +8,19 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compute/cache_pool.h"
 #include "engine/compute/gpu/gpu_model.h"
 #include "engine/compute/gpu/gpu_sequence.h"
 #include "engine/compute/loop_compute.h"
-#include "engine/loop/cache_pool.h"
-#include "engine/loop/source_encoder.h"
 
 namespace ct2triton::gpu {
 
 // An encoded source on a GPU.
-class GpuEncoding final : public Encoding {
+class GpuSource final : public EncodedSource {
  public:
-  GpuEncoding(SharedEncodings::Place place, size_t tokens, CacheBlock block,
-              std::shared_ptr<GpuEngine> engine, int name)
-      : Encoding(std::move(place), tokens),
-        block_(std::move(block)),
-        engine_(std::move(engine)),
-        name_(name) {}
-  ~GpuEncoding() override;
+  GpuSource(size_t tokens, CacheBlock block, std::shared_ptr<GpuEngine> engine, int name)
+      : EncodedSource(tokens), block_(std::move(block)), engine_(std::move(engine)), name_(name) {}
+  ~GpuSource() override;
 
   int name() const { return name_; }
 
@@ -39,14 +34,14 @@ class GpuEncoding final : public Encoding {
 // of a draft that has rules of its own.
 class GpuRowCache final : public RowCache {
  public:
-  // tokens: limit for each sequence.
-  GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block, size_t tokens);
+  // limit: of tokens, for each sequence.
+  GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block, size_t limit);
   ~GpuRowCache() override;
 
-  size_t tokens() const { return tokens_; }
+  size_t limit() const { return limit_; }
   // The engine's mutex is held:
   void BeginStep() { used_ = 0; }
-  int NextSequence(const GpuEncoding& encoding, size_t prompt);
+  int NextSequence(const GpuSource& source, size_t prompt);
 
   // The row's result in the step that runs ahead.
   struct Coming {
@@ -64,21 +59,9 @@ class GpuRowCache final : public RowCache {
   const CacheBlock block_;  // accounts for its memory
   const std::shared_ptr<GpuEngine> engine_;
   const std::shared_ptr<Pages> pages_;
-  const size_t tokens_;
+  const size_t limit_;
   std::vector<int> sequences_;
   size_t used_ = 0;  // sequences used in this step
-};
-
-// Encodes sources of all lengths together, without padding.
-class GpuEncoder final : public SourceEncoder {
- public:
-  explicit GpuEncoder(const GpuModel& model);
-
- private:
-  std::vector<std::shared_ptr<Encoding>> Make(const SourceIds& ids, std::vector<Making> makings,
-                                              CachePool* pool) override;
-
-  const GpuModel& model_;
 };
 
 // Runs loops on a GPU. If the kernels lack a rule, the choice is made on the host from copied
@@ -90,13 +73,13 @@ class GpuEncoder final : public SourceEncoder {
 // for a row than was run ahead, the row is run again.
 class GpuCompute final : public LoopCompute {
  public:
-  GpuCompute(const GpuModel& model, LoopCaches* caches)
-      : model_(model), caches_(caches), encoder_(model) {}
+  GpuCompute(const GpuModel& model, RowMemory* memory) : model_(model), pool_(&memory->pool) {}
   ~GpuCompute() override { Rest(); }
 
-  SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
-                                  SourceEncoder::Counts* counts) override;
-  std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) override;
+  // Of all lengths together, without padding.
+  std::vector<std::unique_ptr<EncodedSource>> Encode(
+      const std::vector<std::vector<size_t>>& sources) override;
+  std::unique_ptr<RowCache> NewCache(size_t slots, size_t limit) override;
   std::vector<Found> Step(const std::vector<StepSequence>& rows,
                           const std::vector<OutputRules>& rules) override;
   std::vector<std::vector<float>> Logits(const std::vector<StepSequence>& rows,
@@ -147,8 +130,7 @@ class GpuCompute final : public LoopCompute {
                 size_t output);
 
   const GpuModel& model_;
-  LoopCaches* const caches_;
-  GpuEncoder encoder_;
+  CachePool* const pool_;
   GpuWork work_;
   std::unique_ptr<GpuStep> ahead_;  // null: no step runs ahead
   uint64_t ahead_number_ = 0;

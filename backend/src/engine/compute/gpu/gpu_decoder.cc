@@ -56,8 +56,6 @@ GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, const Compu
     : gpu_(place),
       limits_(limits),
       weights_(&gpu_, file, types, {limits.source_tokens, limits.target_tokens}, epsilon),
-      slots_(&gpu_, SlotBytes(weights_),
-             limits.cache_bytes > 0 ? limits.cache_bytes : gpu_.FreeBytes() / 10 * 9),
       workspace_(&gpu_, weights_,
                  std::max(StepRows(limits), Rounded(limits.encoded_tokens)) + kPaddingRows),
       encoded_(&gpu_, Rounded(limits.encoded_tokens)),
@@ -74,6 +72,8 @@ GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, const Compu
       next_(gpu_, limits.sequences),
       outputs_(std::make_unique<GpuOutputs>(gpu_, weights_, MostOutputs(limits),
                                             StepRows(limits) + kPaddingRows, limits)),
+      slots_(&gpu_, SlotBytes(weights_),
+             limits.cache_bytes > 0 ? limits.cache_bytes : gpu_.FreeBytes() / 10 * 9),
       listed_(limits.sequences),
       sequences_(limits.sequences) {
   unsigned char* beside = workspace_.projected.get() +

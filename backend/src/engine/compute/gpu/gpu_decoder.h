@@ -125,6 +125,7 @@ class GpuDecoder {
   std::vector<float> Logits(size_t output) const;
   size_t taken_pages() const { return slots_.taken_pages(); }
   size_t cache_bytes() const { return slots_.bytes(); }
+  size_t most_cache_bytes() const { return slots_.most_bytes(); }
   size_t taken_bytes() const {  // of pages, without a lock
     return slots_.taken_pages() * Slots::kPageSlots * slots_.slot_bytes();
   }
@@ -176,7 +177,6 @@ class GpuDecoder {
   Gpu gpu_;
   const GpuLimits limits_;
   ModelWeights weights_;
-  Slots slots_;
   Workspace workspace_;
   RowBuffers encoded_, given_;
   Buffer<int> source_first_, source_tokens_;  // of a pass of the encoder
@@ -186,6 +186,7 @@ class GpuDecoder {
   Buffer<Rule> rules_;
   Buffer<Next> next_;
   std::unique_ptr<GpuOutputs> outputs_;
+  Slots slots_;  // of what the others leave free
   std::vector<Matrix> lists_;
   std::vector<std::vector<int>> list_tokens_;
   std::vector<Buffer<int>> list_ids_;

@@ -79,21 +79,27 @@ GpuModel::GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place
   packed_bytes_ = engine_->decoder.weight_bytes();
 }
 
-std::unique_ptr<LoopCompute> GpuModel::NewCompute(LoopCaches* caches) const {
-  return std::make_unique<GpuCompute>(*this, caches);
+std::unique_ptr<LoopCompute> GpuModel::NewCompute(RowMemory* memory) const {
+  return std::make_unique<GpuCompute>(*this, memory);
 }
 
-std::optional<std::string> GpuModel::WhyNot(const CheckedRow& row) const {
-  if (EncodedTokens(row) > limits_.source_tokens) {
-    return "its source has " + std::to_string(EncodedTokens(row)) +
+std::optional<std::string> GpuModel::WhyNot(size_t encoded_tokens, size_t limit) const {
+  if (encoded_tokens > limits_.source_tokens) {
+    return "its source has " + std::to_string(encoded_tokens) +
            " tokens, and loops on a GPU run at most " + std::to_string(limits_.source_tokens);
   }
-  const auto limit = static_cast<size_t>(row.limit_tokens);
   if (limit > limits_.target_tokens) {
     return "its answer may have " + std::to_string(limit) +
            " tokens, and loops on a GPU give at most " + std::to_string(limits_.target_tokens);
   }
   return std::nullopt;
+}
+
+ElementType GpuModel::weight_type() const {
+  const ComputeTypes types = TypesOf(weights());
+  if (types.int8_weights) return ElementType::kInt8;
+  if (types.activations == kFloat32) return ElementType::kFloat32;
+  return types.activations == kFloat16 ? ElementType::kFloat16 : ElementType::kBfloat16;
 }
 
 size_t GpuModel::MapBytes(const VocabularyMap& map) const {

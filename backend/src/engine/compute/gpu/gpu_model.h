@@ -33,15 +33,18 @@ class GpuModel final : public DeviceModel {
   // Throws Error(kUnsupported), with the reason, if the kernels cannot run the model.
   GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place);
 
-  std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const override;
-  std::optional<std::string> WhyNot(const CheckedRow& row) const override;
+  std::unique_ptr<LoopCompute> NewCompute(RowMemory* memory) const override;
+  std::optional<std::string> WhyNot(size_t encoded_tokens, size_t limit) const override;
   StepRoom step_room() const override { return {63, 32}; }
+  size_t encoded_together() const override { return 64; }
   std::optional<Error> loss() const override { return engine_->decoder.loss(); }
+  ElementType weight_type() const override;
   size_t packed_bytes() const override { return packed_bytes_; }
+  std::optional<size_t> most_cache_bytes() const override {
+    return engine_->decoder.most_cache_bytes();
+  }
   size_t gpu_cache_bytes() const override { return engine_->decoder.taken_bytes(); }
   size_t MapBytes(const VocabularyMap& map) const override;
-  size_t CacheFloats(const CheckedRow& row) const override { return FloatsOf(CacheTokens(row)); }
-  size_t SourceCacheFloats(size_t tokens) const override { return FloatsOf(tokens); }
   // Size in floats of the pages for `tokens` tokens.
   size_t FloatsOf(size_t tokens) const;
 
@@ -52,6 +55,8 @@ class GpuModel final : public DeviceModel {
   std::string Description() const;
 
  private:
+  size_t CacheFloats(size_t tokens) const override { return FloatsOf(tokens); }
+
   struct List {
     int name;
     size_t bytes;

@@ -28,6 +28,7 @@ class Slots {
   size_t taken_pages() const { return taken_; }
   size_t slot_bytes() const { return slot_bytes_; }
   size_t bytes() const { return slabs_.size() * SlabBytes(); }
+  size_t most_bytes() const { return most_bytes_ / SlabBytes() * SlabBytes(); }
 
   // stride: numbers of a slot in a layer.
   Cache CacheOf(int layer, int stride) const;

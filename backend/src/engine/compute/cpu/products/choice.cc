@@ -82,20 +82,20 @@ void SplitChoice::End(size_t member, size_t part) noexcept {
   }
 }
 
-void SplitChoice::Finish(Choice* choices) {
+void SplitChoice::Finish(ChosenLogit* choices) {
   for (size_t row = 0; row < rules_.size(); ++row) {
     choices[row] = Join(row);
     choices[row].found = JoinTop(row);
   }
 }
 
-Choice SplitChoice::Join(size_t row) const noexcept {
+ChosenLogit SplitChoice::Join(size_t row) const noexcept {
   const PartChoice* best = &chosen_[row];
   for (size_t part = 1; part < parts_; ++part) {
     const PartChoice& other = chosen_[part * rules_.size() + row];
     if (other.logit > best->logit) best = &other;
   }
-  Choice choice{best->output, best->logit, 0, 0};
+  ChosenLogit choice{best->output, best->logit, 0, 0};
   if (!rules_[row].log_total) return choice;
   double total = 0;
   for (size_t part = 0; part < parts_; ++part) {

@@ -22,7 +22,7 @@ struct ChoiceRules {
 };
 
 // A row's greedy choice among the outputs of a layer.
-struct Choice {
+struct ChosenLogit {
   int64_t output = 0;   // the first that has the largest logit
   float logit = 0;      // its logit
   float log_total = 0;  // log of the sum of exp(logit), if requested; score = logit - log_total
@@ -44,7 +44,7 @@ class SplitChoice {
   void End(size_t member, size_t part) noexcept;
 
   // Call once all parts have ended. choices: [rows].
-  void Finish(Choice* choices);
+  void Finish(ChosenLogit* choices);
 
  private:
   // The choice of one row among the outputs of one part.
@@ -55,7 +55,7 @@ class SplitChoice {
   };
 
   void Start(size_t member) noexcept;
-  Choice Join(size_t row) const noexcept;
+  ChosenLogit Join(size_t row) const noexcept;
   int32_t JoinTop(size_t row);
 
   const std::vector<ChoiceRules>& rules_;

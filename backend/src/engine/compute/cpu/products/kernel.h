@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/model/activation.h"
+
 namespace ct2triton::products {
 
 enum class WeightType { kInt8, kFloat32 };
@@ -19,9 +21,6 @@ enum class Rounding {
   kTwice,   // round(x * scale + 128), the product rounded first
   kSigned,  // round(x * scale), where CTranslate2 does not shift its inputs to unsigned bytes
 };
-
-// Applied after the bias. CTranslate2's names and order (ops/activation.h), and kNone.
-enum class Activation { kRelu, kGeluTanh, kSwish, kGelu, kGeluSigmoid, kTanh, kSigmoid, kNone };
 
 // Weights in panels. A panel holds `panel_outputs` outputs; within it, groups of `group` inputs of
 // each output are adjacent: [inputs / group][panel_outputs][group]. Outputs are padded to whole

@@ -128,7 +128,7 @@ void PackedLinear::Apply(const QuantizedRows& in, float* out, Activation activat
 }
 
 void PackedLinear::Choose(const QuantizedRows& in, const std::vector<ChoiceRules>& rules,
-                          Choice* choices) const {
+                          ChosenLogit* choices) const {
   CheckRows(in);
   for (const auto& row : rules) {
     for (const int64_t output : row.forbidden) CheckOutput(output);

@@ -56,7 +56,7 @@ class PackedLinear {
   // Each row's greedy choice, without writing the logits. rules, choices: one per row. The outputs
   // are always computed in the same parts, so totals do not depend on the threads that help.
   void Choose(const QuantizedRows& in, const std::vector<ChoiceRules>& rules,
-              Choice* choices) const;
+              ChosenLogit* choices) const;
 
   // A layer with only these outputs, in this order: the candidates of a vocabulary map.
   PackedLinear Select(const std::vector<int64_t>& outputs) const;

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/thread_scope.h"
+#include "engine/calls/thread_scope.h"
 
 #include <future>
 
 #include "engine/calls/call_library.h"
+#include "error.h"
 
 namespace ct2triton {
 
-ThreadScope::ThreadScope(const Device& device, size_t threads) : device_(device) {
-  if (device.kind == Device::Kind::kGpu) CallLibrary::Get().UseDevice(device);
+ThreadScope::ThreadScope(const Device& device, size_t threads)
+    : device_(device),
+      gpu_library_(device.kind == Device::Kind::kGpu ? CallLibrary::Opened() : nullptr) {
+  if (gpu_library_ != nullptr) gpu_library_->UseDevice(device);
   SetThreads(threads);
 }
 
 ThreadScope::~ThreadScope() {
-  if (device_.kind == Device::Kind::kGpu) CallLibrary::Get().EndThread(device_);
+  if (gpu_library_ != nullptr) gpu_library_->EndThread(device_);
 }
 
 void ThreadScope::SetThreads(size_t threads) noexcept {
@@ -24,9 +27,9 @@ void ThreadScope::SetThreads(size_t threads) noexcept {
 }
 
 void ThreadScope::Idle() const noexcept {
-  if (device_.kind != Device::Kind::kGpu) return;
+  if (gpu_library_ == nullptr) return;
   try {
-    CallLibrary::Get().Synchronize(device_);
+    gpu_library_->Synchronize(device_);
   } catch (...) {  // the next call on this device fails with the reason
   }
 }
@@ -37,6 +40,10 @@ void RunInThreadScope(const Device& device, size_t threads, const std::function<
     work();
   };
   if (device.kind == Device::Kind::kCpu) return run();
+  try {
+    CallLibrary::Get();
+  } catch (const Error&) {  // work that needs it fails with the reason
+  }
   std::async(std::launch::async, run).get();
 }
 

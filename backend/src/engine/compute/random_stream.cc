@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/search/random_stream.h"
+#include "engine/compute/random_stream.h"
 
 namespace ct2triton {
 namespace {

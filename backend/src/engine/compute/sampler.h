@@ -3,11 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "engine/search/top_candidates.h"
-#include "rows/checked_row.h"
+#include "config/decoding_options.h"
+#include "engine/compute/top_candidates.h"
 
 namespace ct2triton {
 
@@ -19,9 +18,7 @@ namespace ct2triton {
 // the same answer in every batch.
 class Sampler {
  public:
-  // None: the row draws no tokens. With `sampling_seed`, the seed and the row's ids are the key, so
-  // that rows of one seed draw independently; without, the key is new for each sampler.
-  static std::optional<Sampler> Of(const CheckedRow& row);
+  Sampler(const DecodingOptions& options, uint64_t key);
 
   size_t topk() const { return topk_; }
   float topp() const { return topp_; }
@@ -41,7 +38,6 @@ class Sampler {
                                  size_t step) const;
 
  private:
-  Sampler(const DecodingOptions& options, uint64_t key);
   std::vector<float> Adjusted(std::vector<float> scores) const;
   void KeepMostProbable(std::vector<float>* scores) const;
   bool ChoosesAmongBest(size_t outputs) const { return topk_ > 0 && topk_ < outputs; }

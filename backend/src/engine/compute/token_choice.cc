@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/search/token_choice.h"
+#include "engine/compute/token_choice.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/compute/cpu/kernels.h"
+#include "engine/compute/sampler.h"
+#include "engine/compute/top_candidates.h"
 #include "engine/model/vocabulary_map.h"
-#include "engine/search/sampler.h"
-#include "engine/search/top_candidates.h"
 
 namespace ct2triton {
 

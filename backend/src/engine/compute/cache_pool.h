@@ -72,4 +72,12 @@ class CachePool {
   size_t bytes_kept_ = 0;
 };
 
+// The memory of running rows, for all loops of a model.
+struct RowMemory {
+  explicit RowMemory(size_t keep_bytes) : pool(keep_bytes) {}
+
+  CachePool pool;
+  std::atomic<size_t> logits_bytes{0};
+};
+
 }  // namespace ct2triton

@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/search/sampler.h"
+#include "engine/compute/sampler.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <random>
 
-#include "engine/search/random_stream.h"
-#include "engine/search/search_options.h"
+#include "engine/compute/random_stream.h"
 
 namespace ct2triton {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-
-uint64_t KeyOf(const CheckedRow& row) {
-  const int64_t seed = row.search->options().sampling_seed;
-  if (seed < 0) {
-    std::random_device device;
-    return (uint64_t{device()} << 32) | device();
-  }
-  uint64_t key = MixedKey(row.source.size(), static_cast<uint64_t>(seed));
-  for (const Ids* ids : {&row.source, &row.prefix}) {
-    for (const int64_t id : *ids) key = MixedKey(key, static_cast<uint64_t>(id));
-  }
-  return key;
-}
 
 // Converts scores to probabilities, up to a common factor.
 void Exponentiate(std::vector<float>* scores) {
@@ -51,11 +36,6 @@ std::vector<float> AllScores(const std::vector<BeamScores>& beams, size_t output
 }
 
 }  // namespace
-
-std::optional<Sampler> Sampler::Of(const CheckedRow& row) {
-  if (!row.search->Draws()) return std::nullopt;
-  return Sampler(row.search->options(), KeyOf(row));
-}
 
 Sampler::Sampler(const DecodingOptions& options, uint64_t key)
     : topk_(static_cast<size_t>(options.sampling_topk)),

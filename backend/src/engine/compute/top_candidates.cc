@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/search/top_candidates.h"
+#include "engine/compute/top_candidates.h"
 
 #include <algorithm>
 #include <cmath>

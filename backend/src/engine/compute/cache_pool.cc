@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/loop/cache_pool.h"
+#include "engine/compute/cache_pool.h"
 
 #include <algorithm>
 #include <utility>
