@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import live_delays
 from ct2_triton.bench.figures import percentile
-from ct2_triton.bench.tables import Table
+from ct2_triton.bench.report import Table
 from ct2_triton.words import common_words, split_words
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ from recognizer_simulator import RecognizerSimulator
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ct2_triton.bench.tables import Table
+    from ct2_triton.bench.report import Table
     from live_replay import Replay
 
 _LOG = logging.getLogger("ct2_triton.measure_live")

@@ -24,8 +24,7 @@ import numpy as np
 from ct2_triton.arguments import count
 from ct2_triton.bench import cli
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.report import make_console, rich_table
-from ct2_triton.bench.tables import Table
+from ct2_triton.bench.report import Table, make_console, rich_table
 from ct2_triton.bench.workload import text_ids
 from ct2_triton.cli import main
 from ct2_triton.client.tokenization import Tokenizer

@@ -24,8 +24,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
-from ct2_triton.bench.report import make_console, rich_table
-from ct2_triton.bench.tables import Table
+from ct2_triton.bench.report import Table, make_console, rich_table
 from ct2_triton.bench.workload import SENTENCES
 from ct2_triton.cli import main
 from ct2_triton.engine_library import load_core

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ct2_triton.bench.comparison import check_lines
-from ct2_triton.bench.machine import describe_machine
 from ct2_triton.bench.quality import read_pair, scores
+from ct2_triton.bench.record import describe_machine
 from ct2_triton.bench.scenarios import parse_scenario
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.serve import ServerOptions, TritonServer

@@ -30,9 +30,9 @@ from tritonclient.grpc import InferenceServerClient, InferInput
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from ct2_triton.arguments import count
-from ct2_triton.bench.machine import describe_machine, describe_versions
 from ct2_triton.bench.models.engine import EngineTranslator
 from ct2_triton.bench.models.translator import Settings
+from ct2_triton.bench.record import describe_machine, describe_versions
 from ct2_triton.bench.setup import Row, Setup
 from ct2_triton.bench.workload import SENTENCES, text_workload
 from ct2_triton.client.tokenization import Tokenizer

@@ -19,8 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import ct2_triton
-from ct2_triton.command_parser import CommandParser, add_completion_argument
-from ct2_triton.environment import add_variables
+from ct2_triton.command_parser import CommandParser, add_completion_argument, add_variables
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.logs import add_log_arguments, set_up
 

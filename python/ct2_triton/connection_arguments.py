@@ -14,9 +14,9 @@ from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.model_client import DEFAULT_TIMEOUT_S
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.servers import DEFAULT_PORT, DEFAULT_URL
-from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.logs import add_access_log_argument, add_metrics_arguments
+from ct2_triton.prepared_model import DEFAULT_TEXT
 
 if TYPE_CHECKING:
     import grpc

@@ -15,18 +15,29 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import PreparedModelError, UnknownLanguageError, VersionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+REPOSITORY_VARIABLE = "CT2_MODEL_REPOSITORY"
+REPOSITORY_NAME = "model_repository"
+DEFAULT_TEXT = f"default: ./{REPOSITORY_NAME}"  # for --help
+
+
+def default_repository() -> Path:
+    """Return CT2_MODEL_REPOSITORY, else `./model_repository`; it may be missing."""
+    return Path(os.environ.get(REPOSITORY_VARIABLE) or REPOSITORY_NAME)
+
 
 FORMAT = 1
 MANIFEST_NAME = "ct2_model.json"

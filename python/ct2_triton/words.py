@@ -9,10 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ct2_triton.scripts import UNSPACED
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
+)
+"""Scripts without spaces between words, as ranges of a regular expression: Thai, Lao, Burmese,
+Khmer; Japanese kana; Chinese characters; full-width forms."""
+
 
 # Each character of a script without spaces counts as a word.
 _ONE = rf"(?:(?!\s)[{UNSPACED}]|[^\s{UNSPACED}]+)"  # the ideographic space is a space

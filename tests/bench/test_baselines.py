@@ -22,8 +22,8 @@ from ct2_triton.bench.contenders import (
 )
 from ct2_triton.bench.models.engine import EngineTranslator
 from ct2_triton.bench.models.translator import Settings
-from ct2_triton.bench.process_tree import tree
 from ct2_triton.bench.setup import MODEL, Ids, Row, Setup
+from ct2_triton.bench.turn import tree
 from server.helpers import Connection
 from support.tiny import tiny_checkpoint
 

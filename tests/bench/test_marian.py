@@ -107,7 +107,7 @@ def test_every_weight_counts(loud: Setup) -> None:
 @needs_marian
 def test_a_model_that_marian_computes_otherwise_is_not_timed(loud: Setup) -> None:
     """As if a weight had got lost on the way to Marian; then the right one is translated."""
-    from ct2_triton.bench.contenders.marian import MarianContender
+    from ct2_triton.bench.contenders.in_process import MarianContender
 
     settings: Settings = MarianContender("float32", loud).translator_settings()
     file = Path(settings.model, "model.npz")

@@ -23,7 +23,7 @@ from tokenizers import AddedToken
 from ct2_triton import _core
 from ct2_triton.client.pieces import JsonPieces, NativePieces
 from ct2_triton.client.tokenization import Tokenizer
-from ct2_triton.prepare.text_config import check_tokenizer
+from ct2_triton.prepare.model_config import check_tokenizer
 from support.odd_texts import INVISIBLE, LONG, NOTHING, SCRIPTS, SPACES
 from support.tiny import tiny_checkpoint
 from support.tokenizers import write_tokenizer

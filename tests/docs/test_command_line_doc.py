@@ -13,7 +13,7 @@ import pytest
 
 import command_line_doc
 from ct2_triton.cli import command_parser
-from ct2_triton.environment import add_variables
+from ct2_triton.command_parser import add_variables
 
 ROOT = Path(command_line_doc.__file__).parents[1]
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")})

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ct2_triton.environment import add_variables
+from ct2_triton.command_parser import add_variables
 
 # Two have CT2_LOG together, the others end the command.
 OF_NO_SETTING = {"--help", "--help-all", "--version", "--print-completion", "--verbose", "--quiet"}

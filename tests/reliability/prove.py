@@ -28,7 +28,7 @@ from core import loop_matrix
 from core.matrix_model import MatrixModel
 from ct2_triton import _core
 from ct2_triton.arguments import count, duration
-from ct2_triton.bench.machine import describe_machine, describe_versions
+from ct2_triton.bench.record import describe_machine, describe_versions
 from reliability.chaos import one_model
 from reliability.fuzz import Fuzzer, write_fuzz_repository
 from reliability.soak import Soak

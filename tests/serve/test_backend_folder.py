@@ -13,11 +13,11 @@ from ct2_triton import _core
 from ct2_triton.engine_library import EngineLibrary, EngineLibraryError, find_engine_library
 from ct2_triton.serve.backend_files import (
     BackendFiles,
+    assemble,
     check_calls,
     find_backend_files,
     install_backend,
 )
-from ct2_triton.serve.backend_folder import assemble
 from ct2_triton.serve.errors import BackendFolderError, PluginMissingError
 from ct2_triton.serve.installation import ServerInstallation, find_server
 from support.builds import of_another_build

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.serve import Ports, ServerOptions
-from ct2_triton.serve.backend_folder import BackendFolder
+from ct2_triton.serve.backend_files import BackendFolder
 from ct2_triton.serve.command import (
     exposure_warnings,
     server_command,

@@ -33,15 +33,21 @@ from typing import TYPE_CHECKING
 from ct2_triton.arguments import count, duration
 from ct2_triton.bench.comparison import Plan, check_lines, compare
 from ct2_triton.bench.contenders import contender_kind
-from ct2_triton.bench.diff import compare_runs, differences
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.quality import add_quality_arguments, judge
 from ct2_triton.bench.record import Run
-from ct2_triton.bench.report import make_console, markdown, rich_table
+from ct2_triton.bench.report import (
+    brief_table,
+    compare_runs,
+    differences,
+    make_console,
+    markdown,
+    rich_table,
+    warnings,
+)
 from ct2_triton.bench.scenarios import parse_scenario
 from ct2_triton.bench.setup import MODEL, Setup, find_prepared
 from ct2_triton.bench.shapes import SHAPES, write_shape
-from ct2_triton.bench.tables import brief_table, warnings
 from ct2_triton.bench.workload import SENTENCES, random_workload, text_workload
 from ct2_triton.client.tokenization import Tokenizer
 from ct2_triton.interrupts import interrupts_say

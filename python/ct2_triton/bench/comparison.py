@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.bench.contenders import ListContender, make_contender
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.machine import describe_machine, describe_versions
-from ct2_triton.bench.record import Run, ScenarioRecord
+from ct2_triton.bench.record import Run, ScenarioRecord, describe_machine, describe_versions
 from ct2_triton.bench.scenarios import ClosedLoop
 from ct2_triton.bench.turn import measure, send
 

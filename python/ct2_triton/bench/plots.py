@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.bench.figures import Spread, over_rounds
-from ct2_triton.bench.tables import RATE, TAIL
+from ct2_triton.bench.report import RATE, TAIL
 
 if TYPE_CHECKING:
     from pathlib import Path

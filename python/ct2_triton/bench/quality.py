@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.report import Table
 from ct2_triton.bench.setup import MODEL, find_prepared
-from ct2_triton.bench.tables import Table
 
 if TYPE_CHECKING:
     import argparse

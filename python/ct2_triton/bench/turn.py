@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One measurement: a scenario with one contender, and the resources it used."""
+"""One measurement: a scenario with one contender, and the resources it used.
+
+CPU time and memory are those of a process with its descendants.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench import process_tree
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.record import Round
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import psutil
 
     from ct2_triton.bench.contenders import Contender, ServerCounts
     from ct2_triton.bench.scenarios import Outcome, Scenario
@@ -20,6 +26,68 @@ if TYPE_CHECKING:
     from ct2_triton.bench.workload import Sentence
 
     Answers = dict[tuple[int, int], Ids]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory of processes.
+
+    Attributes:
+        rss_bytes: Resident memory; a page shared by two of them counts twice.
+        pss_bytes: Resident memory; each page is divided by the number of processes that share it.
+    """
+
+    rss_bytes: int
+    pss_bytes: int
+
+
+def tree(pid: int) -> list[int]:
+    """List a process and all its descendants."""
+    return [process.pid for process in _processes(pid)]
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU time of a process, its descendants, and their ended children, in seconds."""
+    import psutil
+
+    seconds = 0.0
+    for process in _processes(pid):
+        with contextlib.suppress(psutil.Error):  # the process has ended
+            times = process.cpu_times()
+            seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
+
+
+def memory_of(pid: int) -> Memory:
+    """Return the memory of a process and its descendants."""
+    import psutil
+
+    rss = pss = 0
+    for process in _processes(pid):
+        with contextlib.suppress(psutil.Error):
+            used = process.memory_full_info()
+            rss += used.rss
+            pss += used.pss
+    return Memory(rss, pss)
+
+
+def machine_cpu_s() -> float:
+    """Return the CPU time of the whole machine since it was started, in seconds."""
+    import psutil
+
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system + times.irq + times.softirq)
+
+
+def _processes(pid: int) -> list[psutil.Process]:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
 
 # Triton counts a request shortly after its response; the Python backend, a whole batch.
 _COUNTS_LAG_S = 5.0
@@ -50,7 +118,7 @@ async def measure(
     own, client, machine = (
         now - then for now, then in zip(_cpu_times(contender), before, strict=True)
     )
-    memory = process_tree.memory(contender.pid)
+    memory = memory_of(contender.pid)
     round_ = Round(
         contender=contender.name,
         number=number,
@@ -69,8 +137,8 @@ async def measure(
 
 def _cpu_times(contender: Contender) -> tuple[float, float, float]:
     """Return the CPU seconds of the contender, of this process and of the machine."""
-    own = process_tree.cpu_s(contender.pid)
-    return own, time.process_time(), process_tree.machine_cpu_s()
+    own = cpu_s(contender.pid)
+    return own, time.process_time(), machine_cpu_s()
 
 
 async def _settled_counts(contender: Contender) -> ServerCounts | None:

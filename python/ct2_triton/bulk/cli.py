@@ -22,15 +22,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count
-from ct2_triton.bulk.blocks import JSON, PARQUET, check_columns, cut, kind_of
-from ct2_triton.bulk.cluster import cluster, translate
-from ct2_triton.bulk.outputs import finish, open_blocks, open_parts, remove_parts
-from ct2_triton.bulk.worker import Task
+from ct2_triton.bulk.blocks import (
+    JSON,
+    PARQUET,
+    check_columns,
+    cut,
+    finish,
+    kind_of,
+    open_blocks,
+    open_parts,
+    remove_parts,
+)
+from ct2_triton.bulk.worker import Task, cluster, translate
 from ct2_triton.client.calls import code_of
 from ct2_triton.connection_arguments import make_client
-from ct2_triton.default_repository import default_repository
 from ct2_triton.errors import ClientError
 from ct2_triton.interrupts import GOES_ON, interrupts_say
+from ct2_triton.prepared_model import default_repository
 from ct2_triton.subtitles import is_subtitles
 from ct2_triton.translate.cli import (
     add_translation_arguments,

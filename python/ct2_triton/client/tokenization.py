@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.pieces import numbers_differ, read_pieces
-from ct2_triton.default_repository import REPOSITORY_VARIABLE, default_repository
 from ct2_triton.errors import InvalidCallError, TokenizerError, VersionError
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
     LANGUAGES_NAME,
+    REPOSITORY_VARIABLE,
     TEXT_SUFFIX,
     TOKENIZER_NAME,
     Language,
     TokenRules,
+    default_repository,
     parse_config,
 )
 

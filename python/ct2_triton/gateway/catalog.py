@@ -13,9 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ct2_triton.default_repository import default_repository
 from ct2_triton.errors import ClientError, UnknownLanguageError
-from ct2_triton.prepared_model import LANGUAGES_NAME, TEXT_SUFFIX, TOKENIZER_NAME, TokenRules
+from ct2_triton.prepared_model import (
+    LANGUAGES_NAME,
+    TEXT_SUFFIX,
+    TOKENIZER_NAME,
+    TokenRules,
+    default_repository,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -33,7 +33,7 @@ from ct2_triton.connection_arguments import (
 from ct2_triton.errors import ClientError
 from ct2_triton.gateway.catalog import read_catalog
 from ct2_triton.gateway.detection import detector_of
-from ct2_triton.gateway.own_folder import own_folder
+from ct2_triton.gateway.files import own_folder
 from ct2_triton.gateway.processes import serve_in, spare_collector
 from ct2_triton.gateway.translation import Translator
 from ct2_triton.logs import SHARED_METRICS

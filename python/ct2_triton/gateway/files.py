@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files to translate, of which only the texts change, and the store of translated files."""
+"""Files to translate, of which only the texts change, and the store of translated files.
+
+Its temporary folder is locked; folders of killed gateways are removed.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import io
 import logging
+import os
 import re
+import shutil
 import tempfile
 import time
 import unicodedata
@@ -23,7 +29,6 @@ from ct2_triton.subtitles import read_subtitles, write_subtitles
 from ct2_triton.terms.html_parts import blocks
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Sequence
 
     Compose = Callable[[Sequence[str]], str]
@@ -188,3 +193,39 @@ class Shelf:
 
 def _is_old(found: os.stat_result) -> bool:
     return found.st_mtime < time.time() - _KEPT_S
+
+
+_PREFIX = "ct2-gateway-"
+_NEW_S = 60.0  # seconds in which a new folder may not be locked yet
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[Path]:
+    """Yield a new folder that is locked while this process or one that it starts lives.
+
+    Folders of the same user whose processes ended without removing them are removed.
+    """
+    _remove_stale()
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder, _locked(Path(folder)):
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder, not through a link; raise OSError if another process has locked it."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _remove_stale() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # another gateway uses it, or it was removed
+            state = folder.lstat()
+            if state.st_uid != os.geteuid() or time.time() - state.st_mtime < _NEW_S:
+                continue
+            with _locked(folder):
+                shutil.rmtree(folder, ignore_errors=True)

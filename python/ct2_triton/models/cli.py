@@ -23,11 +23,11 @@ from ct2_triton.arguments import count
 from ct2_triton.checksums import verify
 from ct2_triton.client.servers import DEFAULT_URL
 from ct2_triton.connection_arguments import add_access_arguments
-from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.errors import ConnectionLostError, PreparedModelError, VersionError
 from ct2_triton.model_versions import listed
 from ct2_triton.models.catalog import CatalogEntry, find, read_catalog
 from ct2_triton.models.server import RunningServer
+from ct2_triton.prepared_model import DEFAULT_TEXT, default_repository
 
 if TYPE_CHECKING:
     import argparse

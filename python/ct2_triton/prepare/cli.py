@@ -21,9 +21,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.interrupts import WHOLE_MODELS, interrupts_say
-from ct2_triton.prepare.arguments import add_preparation_arguments, preparation_options
+from ct2_triton.prepare.options import add_preparation_arguments, preparation_options
+from ct2_triton.prepared_model import DEFAULT_TEXT, default_repository
 
 if TYPE_CHECKING:
     import argparse

@@ -52,7 +52,7 @@ def prepare(
     Raises:
         PrepareError: The preparation failed; nothing was written.
     """
-    from ct2_triton.prepare.text_config import (
+    from ct2_triton.prepare.model_config import (
         check_text_outputs,
         remove_text_models,
         write_text_models,
@@ -72,7 +72,7 @@ def prepare(
 
 def _io_of(io: str, tokenizer: Path, report: Callable[[str], None]) -> str:
     """Return the kind of models to write: ids if the backend cannot read the tokenizer."""
-    from ct2_triton.prepare.text_config import check_tokenizer
+    from ct2_triton.prepare.model_config import check_tokenizer
 
     if io == "ids":
         return io

@@ -23,14 +23,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ct2_triton.arguments import count, duration, port_number
-from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.linked_folder import user_cache
-from ct2_triton.prepare.arguments import (
+from ct2_triton.prepare.options import (
     add_preparation_arguments,
     given_options,
     preparation_options,
 )
-from ct2_triton.prepared_model import CONFIG_NAME
+from ct2_triton.prepared_model import CONFIG_NAME, DEFAULT_TEXT, default_repository
 from ct2_triton.serve import doctor, model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.chosen_models import choose_models, repository_of
@@ -38,11 +37,15 @@ from ct2_triton.serve.command import exposure_warnings
 from ct2_triton.serve.emulated_gpu import lacks_gpu
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.installation import find_server, release_warnings
-from ct2_triton.serve.model_configs import CUBLAS, count_gpus, has_cublas
+from ct2_triton.serve.model_configs import (
+    CUBLAS,
+    INEXACT_INT8,
+    count_gpus,
+    has_cublas,
+    int8_calls_are_inexact,
+)
 from ct2_triton.serve.options import Ports, ServerOptions, check_free
-from ct2_triton.serve.processor import INEXACT_INT8, int8_calls_are_inexact
-from ct2_triton.serve.server import TritonServer
-from ct2_triton.serve.supervision import Supervisor
+from ct2_triton.serve.server import Supervisor, TritonServer
 
 if TYPE_CHECKING:
     import argparse

@@ -14,7 +14,7 @@ from ct2_triton.serve.errors import ServeError
 from ct2_triton.serve.model_configs import count_gpus, cublas_wheel_folder
 
 if TYPE_CHECKING:
-    from ct2_triton.serve.backend_folder import BackendFolder
+    from ct2_triton.serve.backend_files import BackendFolder
     from ct2_triton.serve.installation import ServerInstallation
     from ct2_triton.serve.options import Ports, ServerOptions
 

@@ -19,9 +19,14 @@ from ct2_triton.serve.backend_files import find_backend_files
 from ct2_triton.serve.emulated_gpu import lacks_gpu
 from ct2_triton.serve.errors import ModelRepositoryError
 from ct2_triton.serve.installation import find_server
-from ct2_triton.serve.model_configs import CUBLAS, count_gpus, has_cublas
+from ct2_triton.serve.model_configs import (
+    CUBLAS,
+    INEXACT_INT8,
+    count_gpus,
+    has_cublas,
+    int8_calls_are_inexact,
+)
 from ct2_triton.serve.options import check_free
-from ct2_triton.serve.processor import INEXACT_INT8, int8_calls_are_inexact
 from ct2_triton.serve.server import TritonServer
 from ct2_triton.version_policy import followed_by
 

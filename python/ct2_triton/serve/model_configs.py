@@ -2,13 +2,15 @@
 """Check the configs of a model repository for settings that Triton refuses or handles badly.
 
 Three settings fail, or do harm, before our backend is called. An invalid config is left to Triton,
-which names the place; settings that the installed protobuf messages lack are ignored.
+which names the place; settings that the installed protobuf messages lack are ignored. What a config
+needs of the machine is found here, too: GPUs, cuBLAS, and exact int8 products.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ from ct2_triton.prepared_model import parse_config
 from ct2_triton.serve.errors import ModelRepositoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _QUEUE_POLICY = {
     "priority_levels",
@@ -167,3 +169,24 @@ def has_cublas() -> bool:
     except OSError:
         return False
     return True
+
+
+INEXACT_INT8 = (
+    "this processor lacks VNNI, so CTranslate2's calls at int8 are inexact; decode loops are exact,"
+    " and CT2_USE_MKL=1 or compute_type float32 makes calls exact and slower"
+)
+
+
+def int8_calls_are_inexact(
+    variables: Mapping[str, str] = os.environ, processor: Path = Path("/proc/cpuinfo")
+) -> bool:
+    """Return whether oneDNN multiplies int8 and adds the products in 16 bits.
+
+    On Intel, or if configured, CTranslate2 uses MKL instead.
+    """
+    try:
+        found = processor.read_text(encoding="utf-8")
+    except OSError:
+        return False
+    by_mkl = variables.get("CT2_USE_MKL", "GenuineIntel" if "GenuineIntel" in found else "0")
+    return "avx2" in found and "vnni" not in found and by_mkl.lower() in {"0", "false"}

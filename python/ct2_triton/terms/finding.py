@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import ahocorasick
 
 from ct2_triton.errors import InvalidCallError
-from ct2_triton.scripts import UNSPACED
+from ct2_triton.words import UNSPACED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

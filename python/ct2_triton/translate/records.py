@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.checksums import sha256
-from ct2_triton.default_repository import default_repository
 from ct2_triton.errors import ClientError
 from ct2_triton.lock import exclusive, replace_file
-from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TEXT_SUFFIX
+from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TEXT_SUFFIX, default_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ import pytest
 
 from ct2_triton import errors
 from ct2_triton.client.tokenization import Tokenizer, find_tokenizer, has_tokenizer
-from ct2_triton.default_repository import REPOSITORY_NAME, REPOSITORY_VARIABLE
+from ct2_triton.prepared_model import REPOSITORY_NAME, REPOSITORY_VARIABLE
 from support.odd_texts import NOTHING, SPECIAL_TOKENS
 from support.tiny import tiny_checkpoint
 from tiny_corpus import sentences

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.gateway.own_folder import own_folder
+from ct2_triton.gateway.files import own_folder
 
 HOLDER = """
 import sys
-from ct2_triton.gateway.own_folder import own_folder
+from ct2_triton.gateway.files import own_folder
 
 with own_folder() as folder:
     print(folder, flush=True)

@@ -19,8 +19,13 @@ from ct2_triton.errors import (
 )
 from ct2_triton.prepare import PrepareOptions, conversion, environment, prepare
 from ct2_triton.prepare.verification import comparison
-from ct2_triton.prepare.verification.comparison import GreedyModel, NearTie, compare
-from ct2_triton.prepare.verification.loops import LoopProof, compare_loops
+from ct2_triton.prepare.verification.comparison import (
+    GreedyModel,
+    LoopProof,
+    NearTie,
+    compare,
+    compare_loops,
+)
 from ct2_triton.prepare.verification.probes import Probe
 from ct2_triton.prepare.verification.reference import Answer, ReferenceModel, Row
 from support.tiny import tiny_checkpoint, tiny_engine_model

@@ -17,7 +17,7 @@ from ct2_triton import _core
 from ct2_triton.client import Tokenizer, TranslationClient
 from ct2_triton.errors import OutputError, SettingError, UnsupportedModelError
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.text_config import write_text_models
+from ct2_triton.prepare.model_config import write_text_models
 from support.tiny import tiny_checkpoint
 
 pytestmark = pytest.mark.usefixtures("short_proofs")

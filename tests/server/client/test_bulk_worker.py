@@ -14,9 +14,17 @@ from typing import Any
 import grpc
 import pytest
 
-from ct2_triton.bulk.blocks import Block, check_columns, cut, read_table
+from ct2_triton.bulk.blocks import (
+    Block,
+    check_columns,
+    cut,
+    finish,
+    open_blocks,
+    open_parts,
+    read_table,
+    remove_parts,
+)
 from ct2_triton.bulk.cli import add_arguments
-from ct2_triton.bulk.outputs import finish, open_blocks, open_parts, remove_parts
 from ct2_triton.bulk.worker import Task, Translator
 from ct2_triton.errors import ClientError
 from ct2_triton.translate.files import Job

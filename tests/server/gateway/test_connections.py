@@ -10,8 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from ct2_triton.web_connections import BoundedRunner
-from ct2_triton.web_metrics import WebMetrics
+from ct2_triton.web_metrics import BoundedRunner, WebMetrics
 from server.gateway.conftest import MakeSite, Site
 
 pytestmark = pytest.mark.server

@@ -12,8 +12,11 @@ from ct2_triton.bench.contenders.backend import (
 )
 from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCounts
 from ct2_triton.bench.contenders.fastapi import FastApiContender, TunedFastApiContender
-from ct2_triton.bench.contenders.in_process import EngineContender, TransformersContender
-from ct2_triton.bench.contenders.marian import MarianContender
+from ct2_triton.bench.contenders.in_process import (
+    EngineContender,
+    MarianContender,
+    TransformersContender,
+)
 from ct2_triton.bench.contenders.python_backend import (
     PooledPythonEngineContender,
     PythonEngineContender,

@@ -15,12 +15,13 @@ from ct2_triton.prepare import conversion
 from ct2_triton.prepare.tokenizers import load_tokenizer
 from ct2_triton.prepare.verification.comparison import (
     ConvertedModel,
+    LoopProof,
     NearTie,
     check_vocabulary,
     compare,
+    compare_loops,
     count_equal,
 )
-from ct2_triton.prepare.verification.loops import LoopProof, compare_loops
 from ct2_triton.prepare.verification.own_search import (
     OwnSearchProof,
     compare_own_search,
