@@ -25,8 +25,7 @@ from ct2_triton.client.servers import DEFAULT_URL
 from ct2_triton.connection_arguments import add_access_arguments
 from ct2_triton.errors import ConnectionLostError, PreparedModelError, VersionError
 from ct2_triton.model_versions import listed
-from ct2_triton.models.catalog import CatalogEntry, find, read_catalog
-from ct2_triton.models.server import RunningServer
+from ct2_triton.models.catalog import CatalogEntry, RunningServer, find, read_catalog
 from ct2_triton.prepared_model import DEFAULT_TEXT, default_repository
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _COMMIT_SHOWN = 12
+_CHANGES = ("promote", "rollback")
 _TASKS = {
     "list": "print a line for each version of a model",
     "show": "print the record of models: source and revision, licence, converter and its options, "
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
     for action, does in _TASKS.items():
         command = commands.add_parser(action, help=does, description=f"{does.capitalize()}.")
-        if action in {"promote", "rollback"}:
+        if action in _CHANGES:
             command.add_argument("model", metavar="MODEL", help="the model")
         else:
             command.add_argument("models", nargs="*", metavar="MODEL", help="these models only")
@@ -71,18 +71,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_server_arguments(command: argparse.ArgumentParser, action: str) -> None:
-    does = {
-        "list": "say what it has loaded",
-        "show": "say what it has loaded",
-        "promote": "have it load the change at once (it needs --model-control-mode=explicit)",
-        "rollback": "have it load the change at once (it needs --model-control-mode=explicit)",
-    }
+    does = (
+        "have it load the change at once (it needs --model-control-mode=explicit)"
+        if action in _CHANGES
+        else "say what it has loaded"
+    )
     group = command.add_argument_group("server")
     url = group.add_argument(
         "--url",
         metavar="URL",
         help=f"gRPC address of a server that has this repository, as in {DEFAULT_URL}: "
-        f"{does[action]} (default: ask no server)",
+        f"{does} (default: ask no server)",
     )
     url.variable = "CT2_MODELS_URL"  # type: ignore[attr-defined]  # CT2_URL names no repository
     add_access_arguments(group)
@@ -90,7 +89,7 @@ def _add_server_arguments(command: argparse.ArgumentParser, action: str) -> None
 
 def run(args: argparse.Namespace) -> int:
     """Run the action; 1 if `verify` found damage."""
-    if args.action in {"promote", "rollback"}:
+    if args.action in _CHANGES:
         return _change(args)
     states = RunningServer(args).model_states() if getattr(args, "url", None) else []
     entries = find(read_catalog(args.model_repository, states), args.models)
@@ -109,8 +108,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _change(args: argparse.Namespace) -> int:
     """Promote or roll back, and print the served versions."""
+    from ct2_triton.model_versions import followers
     from ct2_triton.models.rollout import promote, rollback
-    from ct2_triton.version_policy import followers
 
     name = args.model
     (entry,) = find(read_catalog(args.model_repository), [name])

@@ -11,10 +11,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError, UnsupportedModelError
+from ct2_triton.model_versions import files_of, read_config
 from ct2_triton.prepare.triton_config import Parameter, Tensor, TritonConfig
 from ct2_triton.prepare.writing import check_output, written_at_once
 from ct2_triton.prepared_model import CONFIG_NAME, STREAM_SUFFIX, TEXT_SUFFIX, TOKENIZER_NAME
-from ct2_triton.version_policy import files_of, read_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,15 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import OutputError, VersionError
-from ct2_triton.model_versions import FIRST, versions_in
+from ct2_triton.model_versions import (
+    FIRST,
+    has_policy,
+    keep_serving,
+    read_config,
+    served_versions,
+    versions_in,
+    versions_served,
+)
 from ct2_triton.prepare.writing import check_output, staged, written_at_once
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
@@ -22,13 +30,6 @@ from ct2_triton.prepared_model import (
     TokenRules,
     read_json,
     write_json,
-)
-from ct2_triton.version_policy import (
-    has_policy,
-    keep_serving,
-    read_config,
-    served_versions,
-    versions_served,
 )
 
 if TYPE_CHECKING:

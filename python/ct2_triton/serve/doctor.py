@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ct2_triton.checksums import verify
 from ct2_triton.engine_library import load_core
 from ct2_triton.errors import Ct2TritonError, PreparedModelError
+from ct2_triton.model_versions import followed_by
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TOKENIZER_NAME, TokenRules
 from ct2_triton.serve import model_configs
 from ct2_triton.serve.backend_files import find_backend_files
@@ -28,7 +29,6 @@ from ct2_triton.serve.model_configs import (
 )
 from ct2_triton.serve.options import check_free
 from ct2_triton.serve.server import TritonServer
-from ct2_triton.version_policy import followed_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
