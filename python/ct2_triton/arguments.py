@@ -1,18 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsers of command-line values for argparse's `type`; their errors say what is wrong."""
+"""Parsers of command-line values for argparse's `type`, whose errors say what is wrong.
+
+Options of a command are a dataclass; `chosen` makes it from the parsed arguments.
+"""
 
 from __future__ import annotations
 
 import argparse
 import ipaddress
 import math
+from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Options = TypeVar("Options", bound=DataclassInstance)
 
 ANY_ORIGIN = "*"
 _NO_ORIGIN = "null"  # sent by a page from a file or in a sandboxed frame
 _LAST_PORT = 65_535
 _PORTS = {"http": 80, "https": 443}
+
+
+def chosen(
+    kind: type[Options],
+    args: argparse.Namespace,
+    **more: Any,  # noqa: ANN401 - attributes of the dataclass
+) -> Options:
+    """Make a dataclass of options from the arguments named as its attributes, and from `more`."""
+    names = {one.name for one in fields(kind)}
+    given = {name: value for name, value in vars(args).items() if name in names}
+    return kind(**(given | more))
 
 
 def count(text: str, least: int = 1) -> int:

@@ -103,11 +103,24 @@ def add_web_arguments(parser: argparse.ArgumentParser, port: int, pages: str) ->
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     said = "port to listen at; 0: any (default: %(default)s)"
     add("--port", type=port_number, default=port, help=said)
-    said = f"{pages}; *: all; repeatable"
-    add("--allow-origin", action="append", type=origin, default=[], metavar="ORIGIN", help=said)
-    said = "time until the header of a connection's next request has arrived (default: "
-    said += "%(default)g)"
-    add("--idle-timeout", type=duration, default=75.0, metavar="SECONDS", help=said)
+    add(
+        "--allow-origin",
+        dest="allow_origins",
+        action="append",
+        type=origin,
+        default=[],
+        metavar="ORIGIN",
+        help=f"{pages}; *: all; repeatable",
+    )
+    add(
+        "--idle-timeout",
+        dest="idle_s",
+        type=duration,
+        default=75.0,
+        metavar="SECONDS",
+        help="time until the header of a connection's next request has arrived (default: "
+        "%(default)g)",
+    )
     add_access_log_argument(parser)
     add_metrics_arguments(parser)
 

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import (
+    chosen,
     count,
     host_name,
     is_loopback,
@@ -81,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--api-key",
+        dest="keys",
         action="append",
         default=[],
         metavar="KEY",
@@ -104,6 +106,7 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--public-address",
+        dest="address",
         type=public_address,
         metavar="URL",
         help="public address of the gateway, such as that of a proxy, for translatedFileUrl "
@@ -240,19 +243,8 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
 def _limits(args: argparse.Namespace) -> Limits:
     from ct2_triton.gateway.admission import Limits
 
-    return Limits(
-        args.api_key,
-        args.max_chars,
-        args.max_texts,
-        args.max_alternatives,
-        args.max_requests,
-        args.max_connections,
-        args.idle_timeout,
-        args.timeout,
-        args.allow_origin,
-        _hosts(args.host, args.allowed_host),
-        args.public_address,
-    )
+    hosts = _hosts(args.host, args.allowed_host)
+    return chosen(Limits, args, timeout_s=args.timeout, hosts=hosts)
 
 
 def _hosts(host: str, allowed: Sequence[str]) -> Sequence[str] | None:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.arguments import count, duration, secret
+from ct2_triton.arguments import chosen, count, duration, secret
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.tasks import iterate_in_thread, read_byte_lines, run_all
 from ct2_triton.client.tokenization import NamedLanguages
@@ -71,9 +71,11 @@ _HELP = {
     "numbered",
     "new": "begin a new event where a crash cut off the last one in the folder of --subtitles, "
     "and write its subtitles; without it, that event continues",
-    "line": "subtitles: most characters of a line; wide ones count twice (default: %(default)s)",
+    "line_chars": "subtitles: most characters of a line; wide ones count twice (default: "
+    "%(default)s)",
     "lines": "subtitles: most lines of a cue (default: %(default)s)",
-    "speed": "subtitles: characters that are read in a second, at most (default: %(default)g)",
+    "chars_per_s": "subtitles: characters that are read in a second, at most (default: "
+    "%(default)g)",
     "connections": "most connections at a time; more are refused (default: one for each speaker "
     f"and viewer, and {_OTHER_CONNECTIONS} more)",
     "grace": "time in which a disconnected speaker may continue its segments; then they end "
@@ -98,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--from", dest="source", metavar="LANGUAGE", help="language that is spoken")
     add("--to", dest="targets", metavar="LANGUAGES", type=names, help=_HELP["to"])
     add("--title", default="", help=_HELP["title"])
-    add("--mode", choices=tuple(MODES), default="steady", help=_HELP["mode"])
+    add("--mode", choices=tuple(MODES), default=LiveOptions.mode, help=_HELP["mode"])
     add("--min-words", type=count, default=1, metavar="N", help=_HELP["words"])
     add("--min-interval-ms", type=_from(0), default=300, metavar="MS", help=_HELP["interval"])
     add("--mask-words", type=_from(0), default=6, metavar="N", help=_HELP["mask"])
@@ -108,13 +110,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stdio", action="store_true", help="JSON lines on stdin and stdout, no web server")
     add("--subtitles", type=Path, metavar="FOLDER", help=_HELP["subtitles"])
     add("--new-event", action="store_true", help=_HELP["new"])
-    add("--cue-line-chars", type=_from(10), default=42, metavar="N", help=_HELP["line"])
-    add("--cue-lines", type=count, default=2, metavar="N", help=_HELP["lines"])
-    add("--cue-chars-per-second", type=duration, default=17.0, metavar="N", help=_HELP["speed"])
+    for flag, name, reads in (
+        ("--cue-line-chars", "line_chars", _from(10)),
+        ("--cue-lines", "lines", count),
+        ("--cue-chars-per-second", "chars_per_s", duration),
+    ):
+        default = getattr(CueLimits, name)
+        add(flag, dest=name, type=reads, default=default, metavar="N", help=_HELP[name])
     add_web_arguments(parser, port=8090, pages=_HELP["origin"])
     for who in ("speaker", "viewer"):
         add(
             f"--{who}-password-file",
+            dest=f"{who}_key",
             type=secret,
             metavar="FILE",
             help=f"file with the password that {who}s must send (default: they send none)",
@@ -160,16 +167,8 @@ def _translator(
     targets: Sequence[str | None] = (),
 ) -> LiveTranslator:
     """Make a live translation into these languages, or into all that the arguments name."""
-    options = LiveOptions(
-        mode=args.mode,
-        min_words=args.min_words,
-        min_interval_ms=args.min_interval_ms,
-        mask_words=args.mask_words,
-        source="newest" if args.newest else "agreement",
-        max_words=args.max_words,
-        outage_s=outage_s(args),
-        quality=args.quality,
-    )
+    source = "newest" if args.newest else "agreement"
+    options = chosen(LiveOptions, args, source=source, outage_s=outage_s(args))
     wanted = [target for target in targets if target is not None] or args.targets
     languages = {"source": args.source, "targets": wanted}
     return LiveTranslator(client, **languages, options=options, terms=terms, **dict(args.option))
@@ -254,21 +253,9 @@ async def _serve(args: argparse.Namespace) -> int:
 def _access(args: argparse.Namespace) -> Access:
     from ct2_triton.live.server import Access
 
-    others = args.max_viewers + args.max_speakers
-    return Access(
-        args.speaker_password_file,
-        args.viewer_password_file,
-        args.max_viewers,
-        args.max_connections or others + _OTHER_CONNECTIONS,
-        args.idle_timeout,
-        args.allow_origin,
-        args.host,
-        _cue_limits(args),
-    )
-
-
-def _cue_limits(args: argparse.Namespace) -> CueLimits:
-    return CueLimits(args.cue_line_chars, args.cue_lines, args.cue_chars_per_second)
+    usual = args.max_viewers + args.max_speakers + _OTHER_CONNECTIONS
+    most = args.max_connections or usual
+    return chosen(Access, args, max_connections=most, cue_limits=chosen(CueLimits, args))
 
 
 def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, str]:
@@ -287,7 +274,7 @@ def _archived(args: argparse.Namespace, hub: Hub, *, is_new: bool) -> Iterator[f
     if args.subtitles is None:
         yield None
         return
-    archive = Archive(args.subtitles, _cue_limits(args))
+    archive = Archive(args.subtitles, chosen(CueLimits, args))
     try:
         yield archive.begin(hub, is_new=is_new)
         archive.end(hub)

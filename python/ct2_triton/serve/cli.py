@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from ct2_triton.arguments import count, duration, port_number
+from ct2_triton.arguments import chosen, count, duration, port_number
 from ct2_triton.linked_folder import user_cache
 from ct2_triton.prepare.options import (
     add_preparation_arguments,
@@ -186,14 +186,8 @@ def _options(
     args: argparse.Namespace, repositories: list[Path], log: TextIO | None = None
 ) -> ServerOptions:
     ports = Ports(args.http_port, args.grpc_port, args.metrics_port)
-    return ServerOptions(
-        model_repositories=repositories,
-        host=args.host,
-        http_host=args.http_host,
-        ports=None if args.free_ports else ports,
-        server_arguments=args.passed_on,
-        log=log,
-    )
+    more = {"ports": None if args.free_ports else ports, "server_arguments": args.passed_on}
+    return chosen(ServerOptions, args, model_repositories=repositories, log=log, **more)
 
 
 def _check(args: argparse.Namespace) -> int:
