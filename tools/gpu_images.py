@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import hashlib
 import importlib.util
 import multiprocessing
 import os
@@ -154,11 +155,21 @@ def compile_image(architecture: str, nvrtc: Path | None = None, folder: Path = K
     return _Nvrtc(nvrtc or find_nvrtc()).compile(architecture, folder)
 
 
+def sources_digest() -> bytes:
+    """Return 64 hexadecimal digits of all sources of the kernels, as backend/CMakeLists.txt does.
+
+    The plugin refuses images of other sources, because their arguments may differ.
+    """
+    sources = sorted([*KERNELS.glob("*.cu*"), *KERNELS.glob("*.h")])
+    each = "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in sources)
+    return hashlib.sha256(each.encode()).hexdigest().encode()
+
+
 def pack(images: list[Image]) -> bytes:
     """Put images into one file, as backend/src/engine/compute/gpu/images.cc reads it."""
     entry = struct.Struct("<IIQQ")
-    offset = len(SIGNATURE) + 4 + entry.size * len(images)
-    head = SIGNATURE + struct.pack("<I", len(images))
+    head = SIGNATURE + sources_digest() + struct.pack("<I", len(images))
+    offset = len(head) + entry.size * len(images)
     for image in images:
         size = len(image.content)
         head += entry.pack(image.capability, int(image.is_ptx), offset, size)
@@ -175,10 +186,10 @@ def describe(image: Image) -> str:
 
 
 def is_current(images: Path) -> bool:
-    """Return whether a file of images is as new as what it is made of."""
-    sources = [Path(__file__), *KERNELS.glob("*.cu*"), *KERNELS.glob("*.h")]
-    newest = max(path.stat().st_mtime for path in sources)
-    return images.is_file() and images.stat().st_mtime >= newest
+    """Return whether a file of images is of these sources, and no older than this program."""
+    if not images.is_file() or images.stat().st_mtime < Path(__file__).stat().st_mtime:
+        return False
+    return images.read_bytes().startswith(SIGNATURE + sources_digest())
 
 
 def install(images: Path) -> int:

@@ -22,6 +22,7 @@ from gpu_images import (
     compile_image,
     describe,
     find_nvrtc,
+    is_current,
     pack,
 )
 from support.checkout import ROOT
@@ -46,6 +47,23 @@ def test_a_gpu_gets_the_nearest_image_of_its_generation(tmp_path: Path) -> None:
         assert _core.gpu_image(str(packed), capability) == image.encode(), capability
     with pytest.raises(_core.Error, match="no kernels for a GPU of compute capability 7"):
         _core.gpu_image(str(packed), 70)
+
+
+def test_images_of_other_sources_are_refused(tmp_path: Path) -> None:
+    """Their arguments may differ, so a step would compute anything."""
+    packed = tmp_path / "kernels.bin"
+    content = pack([Image("sm_80", b"sm_80", {}, {})])
+    packed.write_bytes(content)
+    assert _core.gpu_image(str(packed), 80) == b"sm_80"
+    assert is_current(packed)
+
+    other = bytearray(content)
+    other[8] ^= 1
+    packed.write_bytes(other)
+
+    with pytest.raises(_core.Error, match="of another version of their sources than this build"):
+        _core.gpu_image(str(packed), 80)
+    assert not is_current(packed)
 
 
 def test_kernels_that_do_not_compile_are_an_error(tmp_path: Path) -> None:

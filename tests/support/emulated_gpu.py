@@ -6,10 +6,10 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import struct
 import subprocess
 from pathlib import Path
 
+from gpu_images import Image, pack
 from support.checkout import ROOT
 from support.made_once import made_once
 
@@ -95,7 +95,5 @@ def graphs_at_once(library: Path) -> int:
 
 def no_images(path: Path) -> Path:
     """Writes a file of images that the emulation takes: it has its kernels in itself."""
-    image = b"emulated"
-    head = b"ct2t-gpu" + struct.pack("<IIIQQ", 1, 80, 0, 36, len(image))
-    path.write_bytes(head + image)
+    path.write_bytes(pack([Image("sm_80", b"emulated", {}, {})]))
     return path

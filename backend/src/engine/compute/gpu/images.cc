@@ -10,8 +10,10 @@
 namespace ct2triton::gpu {
 namespace {
 
-// The file: the signature, the number of images, an Entry each, and the images.
+// The file: the signature, CT2TRITON_GPU_SOURCES of backend/CMakeLists.txt, the number of images,
+// an Entry each, and the images.
 constexpr char kSignature[] = "ct2t-gpu";  // 8 bytes without its end
+constexpr char kSources[] = CT2TRITON_GPU_SOURCES;
 constexpr uint32_t kMostImages = 64;
 
 struct Entry {
@@ -44,19 +46,25 @@ uint32_t Fit(const Entry& entry, uint32_t capability) {
 std::string ImageFor(const std::string& packed, int capability) {
   const std::string content = ReadFile(packed);
   constexpr size_t kSignatureBytes = sizeof kSignature - 1;
+  constexpr size_t kSourcesBytes = sizeof kSources - 1;
   uint32_t count = 0;
-  if (content.size() < kSignatureBytes + sizeof count ||
-      content.compare(0, kSignatureBytes, kSignature) != 0) {
+  constexpr size_t kFirst = kSignatureBytes + kSourcesBytes + sizeof count;
+  if (content.size() < kFirst || content.compare(0, kSignatureBytes, kSignature) != 0) {
     Damaged(packed);
   }
-  std::memcpy(&count, content.data() + kSignatureBytes, sizeof count);
-  const size_t first = kSignatureBytes + sizeof count;
-  if (count > kMostImages || content.size() < first + count * sizeof(Entry)) Damaged(packed);
+  if (content.compare(kSignatureBytes, kSourcesBytes, kSources) != 0) {
+    throw Error(ErrorCode::kUnavailable,
+                "the kernels of GPUs are of another version of their sources than this build; "
+                "run `make gpu-images` again: " +
+                    packed);
+  }
+  std::memcpy(&count, content.data() + kFirst - sizeof count, sizeof count);
+  if (count > kMostImages || content.size() < kFirst + count * sizeof(Entry)) Damaged(packed);
   Entry best = {};
   uint32_t best_fit = 0;
   for (uint32_t i = 0; i < count; ++i) {
     Entry entry;
-    std::memcpy(&entry, content.data() + first + i * sizeof entry, sizeof entry);
+    std::memcpy(&entry, content.data() + kFirst + i * sizeof entry, sizeof entry);
     if (entry.offset > content.size() || entry.bytes > content.size() - entry.offset) {
       Damaged(packed);
     }
