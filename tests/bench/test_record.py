@@ -12,9 +12,15 @@ import pytest
 from bench.samples import round_of, run_of, sample
 from ct2_triton.bench.contenders import ServerCounts
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.plots import write_plots
 from ct2_triton.bench.record import Round, Run
-from ct2_triton.bench.report import brief_table, compare_runs, differences, markdown, warnings
+from ct2_triton.bench.report import (
+    brief_table,
+    compare_runs,
+    differences,
+    markdown,
+    warnings,
+    write_plots,
+)
 
 COUNTS = ServerCounts(rows=4, batches=2, requests=4, queue_ns=4, compute_ns=8)
 

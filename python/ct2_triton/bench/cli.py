@@ -322,7 +322,7 @@ def make_workload(
 
 
 def _write(result: Run, folder: Path) -> None:
-    from ct2_triton.bench.plots import write_plots
+    from ct2_triton.bench.report import write_plots
 
     folder.mkdir(parents=True)
     result.write(folder / "run.json")

@@ -55,8 +55,6 @@ class Detector:
         """
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-        from ct2_triton.gateway.detection import WordLists
-
         self._identifier: Any = LanguageIdentifier.from_pickled_model(MODEL_FILE, norm_probs=True)
         known = {name: find(name) for name in self._identifier.nb_classes}
         self._codes = {name: code for name, code in known.items() if code in languages}

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import unicodedata
 import uuid
 from collections import OrderedDict
 from contextlib import aclosing
@@ -20,6 +19,7 @@ from ct2_triton.live.policies import Interim, SourceAttention
 from ct2_triton.live.requests import LiveRequests
 from ct2_triton.live.track import LiveCounts, Said, Track
 from ct2_triton.live.updates import LiveInputError, is_piece_name
+from ct2_triton.subtitles import width
 from ct2_triton.terms.finding import Terms
 
 if TYPE_CHECKING:
@@ -441,11 +441,7 @@ class Echoes:
         letters = "".join(filter(str.isalnum, update.text.casefold()))
         if not update.final:
             return self._times >= _MOST_TIMES and self._last.startswith(letters)
-        if letters != self._last or _width(letters) < _LEAST_WIDTH:
+        if letters != self._last or width(letters) < _LEAST_WIDTH:
             self._last, self._times = letters, 0
         self._times += 1
         return self._times > _MOST_TIMES
-
-
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)

@@ -11,7 +11,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.engine_library import EngineLibraryError, load_core
-from ct2_triton.prepare.converted.vocabularies import read_vocabularies
+from ct2_triton.prepare.converted.files import read_vocabularies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,6 +19,7 @@ from ct2_triton.prepared_model import CONFIG_NAME, STREAM_SUFFIX, TEXT_SUFFIX, T
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from types import ModuleType
 
     from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -81,11 +82,7 @@ _STREAM_OUTPUTS = (
 
 def check_tokenizer(folder: Path) -> None:
     """Read a tokenizer with the backend's own code, if it is installed."""
-    from ct2_triton.engine_library import load_core
-
-    try:
-        core = load_core()
-    except ImportError:
+    if (core := _core()) is None:
         return
     try:
         core.Tokenizer(str(folder))
@@ -253,13 +250,19 @@ def _parameters(
 
 def _check(config: TritonConfig) -> None:
     """Check the configuration with the backend's own code, if it is installed."""
-    from ct2_triton.engine_library import load_core
-
-    try:
-        core = load_core()
-    except ImportError:
+    if (core := _core()) is None:
         return
     try:
         core.parse_model_config(config.to_json())
     except core.Error as error:
         raise SettingError(str(error)) from error
+
+
+def _core() -> ModuleType | None:
+    """Return the compiled core; None if it is not installed."""
+    from ct2_triton.engine_library import load_core
+
+    try:
+        return load_core()
+    except ImportError:
+        return None

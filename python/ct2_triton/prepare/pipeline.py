@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.generation import OwnSearch
     from ct2_triton.prepare.triton_config import Parameter
     from ct2_triton.prepare.verification import Proof
-    from ct2_triton.prepare.verification.subject import Subject
+    from ct2_triton.prepare.verification.probes import Subject
     from ct2_triton.prepared_model import TokenRules
 
 _SHOWN = 5
@@ -201,8 +201,8 @@ def _fill(
     from ct2_triton.prepare.rules import build_rules
     from ct2_triton.prepare.shortlist import build_shortlist
     from ct2_triton.prepare.tokenizers import load_tokenizer, missing_normalization
+    from ct2_triton.prepare.verification.probes import Conversion, Subject
     from ct2_triton.prepare.verification.shortlist import add_shortlist
-    from ct2_triton.prepare.verification.subject import Conversion, Subject
     from ct2_triton.prepare.writing import write_manifest
 
     if options.language_pair:
@@ -284,7 +284,7 @@ def _write_tokenizer(
     vocabulary: ExpectedVocabulary,
 ) -> Path:
     from ct2_triton.prepare.conversion import copy_tokenizer
-    from ct2_triton.prepare.converted.vocabularies import Vocabularies
+    from ct2_triton.prepare.converted.files import Vocabularies
 
     output = folder / TOKENIZER_NAME
     output.mkdir()

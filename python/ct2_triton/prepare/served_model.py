@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.engine_library import load_core
 from ct2_triton.errors import SettingError
-from ct2_triton.prepare.converted.vocabularies import read_vocabularies
+from ct2_triton.prepare.converted.files import read_vocabularies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

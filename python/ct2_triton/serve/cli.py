@@ -34,7 +34,6 @@ from ct2_triton.serve import doctor, model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.chosen_models import choose_models, repository_of
 from ct2_triton.serve.command import exposure_warnings
-from ct2_triton.serve.emulated_gpu import lacks_gpu
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.installation import find_server, release_warnings
 from ct2_triton.serve.model_configs import (
@@ -43,6 +42,7 @@ from ct2_triton.serve.model_configs import (
     count_gpus,
     has_cublas,
     int8_calls_are_inexact,
+    lacks_gpu,
 )
 from ct2_triton.serve.options import Ports, ServerOptions, check_free
 from ct2_triton.serve.server import Supervisor, TritonServer

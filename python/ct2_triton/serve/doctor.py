@@ -17,7 +17,6 @@ from ct2_triton.model_versions import followed_by
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TOKENIZER_NAME, TokenRules
 from ct2_triton.serve import model_configs
 from ct2_triton.serve.backend_files import find_backend_files
-from ct2_triton.serve.emulated_gpu import lacks_gpu
 from ct2_triton.serve.errors import ModelRepositoryError
 from ct2_triton.serve.installation import find_server
 from ct2_triton.serve.model_configs import (
@@ -26,6 +25,7 @@ from ct2_triton.serve.model_configs import (
     count_gpus,
     has_cublas,
     int8_calls_are_inexact,
+    lacks_gpu,
 )
 from ct2_triton.serve.options import check_free
 from ct2_triton.serve.server import TritonServer

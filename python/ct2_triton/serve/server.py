@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.interrupts import RestartLimit
-from ct2_triton.serve import emulated_gpu
 from ct2_triton.serve.backend_files import BACKEND_NAME, assemble, check_calls, find_backend_files
 from ct2_triton.serve.command import check_server_arguments, server_command, server_environment
 from ct2_triton.serve.errors import ServerStartError
 from ct2_triton.serve.http_probe import HttpProbe, ModelState
 from ct2_triton.serve.installation import find_server
+from ct2_triton.serve.model_configs import mapped_to_cpu
 from ct2_triton.serve.options import Ports, check_free, connect_address, find_free_ports, in_url
 from ct2_triton.serve.process import LoggedProcess
 from ct2_triton.serve.server_log import lines_that_matter
@@ -61,7 +61,7 @@ class TritonServer:
             ServeError: If the further arguments contradict the options.
         """
         check_server_arguments(options)
-        self.options = emulated_gpu.mapped(options, self)
+        self.options = mapped_to_cpu(options, self)
         self.installation = find_server(options.executable)
         files = find_backend_files(options.plugin, options.engine_directory)
         self._folder = assemble(self.installation, files, options.cache)

@@ -9,8 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ct2_triton.terms.finding import places
-from ct2_triton.terms.html_alignment import Alignment, place_aligned
-from ct2_triton.terms.html_parts import escaped, nest, read_parts, runs
+from ct2_triton.terms.html_parts import Alignment, escaped, nest, place_aligned, read_parts, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -16,7 +16,7 @@ from ct2_triton.client.pieces import read_pieces
 from ct2_triton.engine_library import load_core
 from ct2_triton.errors import SettingError, UnknownLanguageError
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.converted.vocabularies import read_vocabularies
+from ct2_triton.prepare.converted.files import read_vocabularies
 from ct2_triton.prepare.quality import (
     FILE_NAME,
     QualityText,

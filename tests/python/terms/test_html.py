@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from ct2_triton.client import Hypothesis, Translation
 from ct2_triton.terms import translate_html
-from ct2_triton.terms.html_alignment import Alignment, place_aligned
-from ct2_triton.terms.html_parts import blocks, nest, read_parts, text_of
+from ct2_triton.terms.html_parts import Alignment, blocks, nest, place_aligned, read_parts, text_of
 
 GERMAN = {
     "The red train leaves today.": "Der rote Zug fährt heute ab.",

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, ClassVar
+
+from ct2_triton.bench.models.translator import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from typing_extensions import Self
 
@@ -48,17 +51,8 @@ class ServerCounts:
 
     def since(self, earlier: ServerCounts) -> ServerCounts:
         """Return the difference from an earlier reading."""
-        return ServerCounts(
-            self.rows - earlier.rows,
-            self.batches - earlier.batches,
-            self.requests - earlier.requests,
-            self.queue_ns - earlier.queue_ns,
-            self.compute_ns - earlier.compute_ns,
-            self.first_tokens - earlier.first_tokens,
-            self.first_token_s - earlier.first_token_s,
-            self.gaps - earlier.gaps,
-            self.gap_s - earlier.gap_s,
-        )
+        pairs = zip(astuple(self), astuple(earlier), strict=True)
+        return ServerCounts(*(now - before for now, before in pairs))
 
 
 class Contender(ABC):
@@ -81,6 +75,17 @@ class Contender(ABC):
         """Keep the arguments and start nothing; the precision must be supported on the device."""
         self.precision = precision
         self.setup = setup
+
+    def translator(self, model: Path, **more: int) -> Settings:
+        """Return what a translator of this run loads; `more` are its threads, workers or rows."""
+        return Settings(
+            str(model.absolute()),
+            precision=self.precision,
+            beam_size=self.setup.beam_size,
+            max_decoding_length=self.setup.max_decoding_length,
+            device=self.setup.device,
+            **more,
+        )
 
     @property
     def name(self) -> str:

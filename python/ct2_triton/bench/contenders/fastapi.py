@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ct2_triton.bench.contenders.base import Contender
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.models.translator import SETTINGS_NAME, Settings
+from ct2_triton.bench.models.translator import SETTINGS_NAME
 from ct2_triton.bench.models.web_service import port_file
 
 if TYPE_CHECKING:
@@ -114,13 +114,8 @@ class FastApiContender(Contender):
         from ct2_triton.serve.process import LoggedProcess
 
         folder.mkdir()
-        Settings(
-            str(self.setup.checkpoint().absolute()),
-            precision=self.precision,
-            threads=self.threads,
-            beam_size=self.setup.beam_size,
-            max_decoding_length=self.setup.max_decoding_length,
-        ).write(folder / SETTINGS_NAME)
+        settings = self.translator(self.setup.checkpoint(), threads=self.threads)
+        settings.write(folder / SETTINGS_NAME)
         command = [sys.executable, "-m", "ct2_triton.bench.models.web_service"]
         command += ["--folder", str(folder), "--workers", str(self.workers)]
         command += [argument for model in self.setup.models for argument in ("--model", model)]

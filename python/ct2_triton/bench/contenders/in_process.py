@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ct2_triton.bench.contenders.base import ENGINE_ON_GPU, PYTORCH_ON_GPU, ListContender
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.models.translator import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ct2_triton.bench.models.translator import Settings
     from ct2_triton.bench.setup import Ids, Row, Setup
 
     Translate = Callable[[Sequence[Row]], tuple[list[list[int]], float]]
@@ -113,15 +113,8 @@ class EngineContender(InProcessContender):
 
     def translator_settings(self) -> Settings:
         """Give it all cores."""
-        return Settings(
-            str(self.setup.prepared(self.precision).model_folder.absolute()),
-            precision=self.precision,
-            workers=self._workers,
-            rows_per_call=_ENGINE_ROWS_PER_CALL,
-            beam_size=self.setup.beam_size,
-            max_decoding_length=self.setup.max_decoding_length,
-            device=self.setup.device,
-        )
+        model = self.setup.prepared(self.precision).model_folder
+        return self.translator(model, workers=self._workers, rows_per_call=_ENGINE_ROWS_PER_CALL)
 
     def settings(self) -> Mapping[str, str]:
         """Return how the list is cut."""
@@ -158,14 +151,7 @@ class TransformersContender(InProcessContender):
 
     def translator_settings(self) -> Settings:
         """Give it all cores."""
-        return Settings(
-            str(self.setup.checkpoint().absolute()),
-            precision=self.precision,
-            threads=self.setup.cores,
-            beam_size=self.setup.beam_size,
-            max_decoding_length=self.setup.max_decoding_length,
-            device=self.setup.device,
-        )
+        return self.translator(self.setup.checkpoint(), threads=self.setup.cores)
 
     def settings(self) -> Mapping[str, str]:
         """Return how the list is cut."""
@@ -230,14 +216,7 @@ class MarianContender(InProcessContender):
         shutil.copyfile(checkpoint / CONFIG_NAME, folder / CONFIG_NAME)
         engine = self.setup.prepared("float32").model_folder.absolute()
         (folder / ENGINE_NAME).symlink_to(engine)
-        return Settings(
-            str(folder.absolute()),
-            precision=self.precision,
-            threads=self.setup.cores,
-            rows_per_call=_ROWS_PER_BATCH,
-            beam_size=self.setup.beam_size,
-            max_decoding_length=self.setup.max_decoding_length,
-        )
+        return self.translator(folder, threads=self.setup.cores, rows_per_call=_ROWS_PER_BATCH)
 
     def settings(self) -> Mapping[str, str]:
         """Return how the list is cut."""

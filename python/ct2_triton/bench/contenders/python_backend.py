@@ -96,13 +96,7 @@ class _PythonBackendContender(TritonContender):
 
     def translator_settings(self) -> Settings:
         """Return what each instance loads."""
-        return Settings(
-            str(self._model_folder()),
-            precision=self.precision,
-            beam_size=self.setup.beam_size,
-            max_decoding_length=self.setup.max_decoding_length,
-            device=self.setup.device,
-        )
+        return self.translator(self._model_folder())
 
     @abstractmethod
     def _model_folder(self) -> Path:
@@ -125,7 +119,7 @@ class PythonTransformersContender(_PythonBackendContender):
         return replace(super().translator_settings(), rows_per_call=_TRANSFORMERS_ROWS_PER_CALL)
 
     def _model_folder(self) -> Path:
-        return self.setup.checkpoint().absolute()
+        return self.setup.checkpoint()
 
     def _library(self) -> str:
         return f"transformers {version('transformers')} on torch {version('torch')}"
@@ -155,7 +149,7 @@ class PythonEngineContender(_PythonBackendContender):
     model = ENGINE
 
     def _model_folder(self) -> Path:
-        return self.setup.prepared(self.precision).model_folder.absolute()
+        return self.setup.prepared(self.precision).model_folder
 
     def _library(self) -> str:
         return f"ctranslate2 {version('ctranslate2')}"

@@ -14,8 +14,7 @@ from ct2_triton.prepare.verification.probes import choose_probes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ct2_triton.prepare.converted.model_header import ModelHeader
-    from ct2_triton.prepare.converted.vocabularies import Vocabularies
+    from ct2_triton.prepare.converted.files import ModelHeader, Vocabularies
     from ct2_triton.prepared_model import TokenRules
 
 _LEAST_KNOWN_PERCENT = 50

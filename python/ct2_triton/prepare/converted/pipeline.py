@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import ConversionError, SettingError, UnsupportedModelError
 from ct2_triton.prepare.checkpoint import CONFIG_FILE, Checkpoint
-from ct2_triton.prepare.converted import checks, tokenizer_files
-from ct2_triton.prepare.converted.model_header import read_header
+from ct2_triton.prepare.converted import checks, files
+from ct2_triton.prepare.converted.files import Vocabularies, read_header, read_vocabularies
 from ct2_triton.prepare.converted.rules import build_rules, ends_source, find_languages
-from ct2_triton.prepare.converted.vocabularies import Vocabularies, read_vocabularies
 from ct2_triton.prepare.layout import DECODER_FILE, MODEL_FILE, Kind, layout_in
 from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME
 
@@ -71,18 +70,18 @@ def _fill(
     kind = layout_in(checkpoint.folder).kind
     licence = checkpoint.source.license or "not stated"
     report(f"{checkpoint.source.id}: {kind.value}, licence {licence}")
-    files = tokenizer_files.find_tokenizer_files(checkpoint.folder)
+    tokenizers = files.find_tokenizer_files(checkpoint.folder)
     model = folder / "1" / "model"
     model.parent.mkdir()
     vocabularies = _write_model(checkpoint, model, options, report)
     header = read_header(model / MODEL_FILE)
     checks.check_rows(header, vocabularies)
-    config = tokenizer_files.read_config(model)
+    config = files.read_config(model)
     known = find_languages(checkpoint.folder, vocabularies, options.language_pair)
-    rules = build_rules(files[0].name, vocabularies, config, header, known)
+    rules = build_rules(tokenizers[0].name, vocabularies, config, header, known)
     tokenizer = folder / TOKENIZER_NAME
     tokenizer.mkdir()
-    tokenizer_files.write_tokenizer(files, vocabularies, tokenizer)
+    files.write_tokenizer(tokenizers, vocabularies, tokenizer)
     rules.write(tokenizer)
     search = own_search(_WithoutConfig(checkpoint.folder, checkpoint.source), rules)
     triton = build_config(options, folder.name, checkpoint, rules, search)
@@ -120,7 +119,7 @@ def _write_model(
         report(f"the weights stay as they are stored, in {stored}")
         output.mkdir()
         shutil.copyfile(root / MODEL_FILE, output / MODEL_FILE)
-        config = json.dumps(tokenizer_files.read_config(root), indent=2)
+        config = json.dumps(files.read_config(root), indent=2)
         (output / CONFIG_FILE).write_text(config + "\n", encoding="utf-8")
         vocabularies.write(output)
         return vocabularies
@@ -141,10 +140,10 @@ def _check(
     not_proved: tuple[str, ...],
 ) -> checks.Checks:
     tokenizer = folder / TOKENIZER_NAME
-    splitting, _ = tokenizer_files.find_tokenizer_files(source)
+    splitting, _ = files.find_tokenizer_files(source)
     round_trips, with_unknown = checks.check_round_trips(tokenizer, rules, vocabularies)
     known = checks.known_percent(splitting, vocabularies)
-    compared = tokenizer_files.check_ids(source, vocabularies)
+    compared = files.check_ids(source, vocabularies)
     answers = checks.translate_probes(folder / "1" / "model", tokenizer, rules)
     return checks.Checks(
         source_tokens=len(vocabularies.source),

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ct2_triton.prepare.converted.model_header import ModelHeader
-    from ct2_triton.prepare.converted.vocabularies import Vocabularies
+    from ct2_triton.prepare.converted.files import ModelHeader, Vocabularies
 
 _PADDING = ("<pad>", "<blank>")
 # Start tokens of OpenNMT-py and OpenNMT-tf models, whose sources have no end token.
