@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count
 from ct2_triton.bench import cli
+from ct2_triton.bench.comparison import measure, send
 from ct2_triton.bench.contenders import TritonContender, contender_kind, make_contender
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.figures import figures
+from ct2_triton.bench.record import figures
 from ct2_triton.bench.report import Table, make_console, number, rich_table
 from ct2_triton.bench.scenarios import ClosedLoop, OpenLoop, parse_scenario
-from ct2_triton.bench.turn import measure, send
 from ct2_triton.cli import main
 from ct2_triton.linked_folder import linked_folder, user_cache
 

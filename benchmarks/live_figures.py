@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import live_delays
-from ct2_triton.bench.figures import percentile
+from ct2_triton.bench.record import percentile
 from ct2_triton.bench.report import Table
 from ct2_triton.words import common_words, split_words
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench.figures import percentile
+from ct2_triton.bench.record import percentile
 from sentence_lengths import draw_length
 
 if TYPE_CHECKING:

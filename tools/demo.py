@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench.figures import percentile
+from ct2_triton.bench.record import percentile
 from ct2_triton.client import TranslationClient
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.serve import ServerOptions, TritonServer

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.figures import ratios
-from ct2_triton.bench.record import Run
+from ct2_triton.bench.record import Run, ratios
 from ct2_triton.serve.model_configs import count_gpus, has_cublas
 from gpu_images import OUTPUT, CompileError, find_nvrtc, is_current
 

@@ -13,6 +13,7 @@ from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from bench.test_baseline_translators import mixed_rows
+from ct2_triton.bench.comparison import tree
 from ct2_triton.bench.contenders import (
     Contender,
     ListContender,
@@ -23,7 +24,6 @@ from ct2_triton.bench.contenders import (
 from ct2_triton.bench.models.engine import EngineTranslator
 from ct2_triton.bench.models.translator import Settings
 from ct2_triton.bench.setup import MODEL, Ids, Row, Setup
-from ct2_triton.bench.turn import tree
 from server.helpers import Connection
 from support.tiny import tiny_checkpoint
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton import cli
-from ct2_triton.bench.figures import figures
-from ct2_triton.bench.record import Run
+from ct2_triton.bench.record import Run, figures
 from support.commands import run
 
 

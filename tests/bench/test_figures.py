@@ -7,7 +7,7 @@ import pytest
 
 from bench.samples import round_of, run_of, sample
 from ct2_triton.bench.contenders import ServerCounts
-from ct2_triton.bench.figures import (
+from ct2_triton.bench.record import (
     Spread,
     figures,
     last_of_sentence_s,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ct2_triton.bench import turn
+from ct2_triton.bench import comparison
 
 MIB = 2**20
 # A parent whose child holds 64 MiB that were written to, has computed for a second and some ticks,
@@ -36,17 +36,17 @@ def parent() -> Iterator[int]:
 
 
 def test_a_child_counts_for_its_parent(parent: int) -> None:
-    members = turn.tree(parent)
+    members = comparison.tree(parent)
     assert members[0] == parent
     assert len(members) == 2
     assert os.getpid() not in members
     # The parent itself has hardly worked: nearly all of it is the child's second.
-    assert turn.cpu_s(parent) >= 1.0
-    memory = turn.memory_of(parent)
+    assert comparison.cpu_s(parent) >= 1.0
+    memory = comparison.memory_of(parent)
     assert memory.rss_bytes > 64 * MIB
     # Two interpreters share pages: proportional memory counts those once.
     assert 64 * MIB < memory.pss_bytes < memory.rss_bytes
 
 
 def test_the_machine_has_been_busy_for_at_least_what_a_process_used(parent: int) -> None:
-    assert turn.machine_cpu_s() > turn.cpu_s(parent)
+    assert comparison.machine_cpu_s() > comparison.cpu_s(parent)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.figures import Spread, over_rounds, ratios
+from ct2_triton.bench.record import Spread, over_rounds, ratios
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

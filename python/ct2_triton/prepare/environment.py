@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import MissingPackageError
-from ct2_triton.prepare.layout import Kind
+from ct2_triton.prepare.checkpoint import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -92,15 +92,15 @@ def _prepared(
 ) -> Iterator[Path]:
     """Yield a temporary folder with all files of the model, moved in place after the block."""
     from ct2_triton.prepare import shipped
+    from ct2_triton.prepare.checkpoint import Kind, layout_in
     from ct2_triton.prepare.converted.pipeline import fill_converted
     from ct2_triton.prepare.environment import (
         check_conversion,
         check_environment,
         check_shortlist,
     )
-    from ct2_triton.prepare.layout import Kind, layout_in
     from ct2_triton.prepare.source import check_path, find_checkpoint
-    from ct2_triton.prepare.versions import check_place, written
+    from ct2_triton.prepare.writing import check_place, written
 
     if shipped.is_ready(options):
         if options.shortlist:

@@ -29,9 +29,14 @@ from huggingface_hub.errors import (
 
 from ct2_triton.errors import SourceError, UnsupportedModelError
 from ct2_triton.prepare import shipped
-from ct2_triton.prepare.checkpoint import CARD_FILE, Checkpoint
+from ct2_triton.prepare.checkpoint import (
+    CARD_FILE,
+    PACKAGE_SUFFIX,
+    Checkpoint,
+    layout_in,
+    layout_of,
+)
 from ct2_triton.prepare.environment import check_conversion
-from ct2_triton.prepare.layout import PACKAGE_SUFFIX, layout_in, layout_of
 from ct2_triton.prepared_model import ModelSource
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from ct2_triton.errors import ClientError, RequestRejectedError, UnexpectedRespo
 from ct2_triton.interrupts import GOES_ON, interrupts_say
 from ct2_triton.subtitles import is_subtitles, read_subtitles, write_subtitles
 from ct2_triton.terms.arguments import add_term_arguments, read_terms
-from ct2_triton.terms.lines import stream_terms
+from ct2_triton.terms.translation import stream_terms
 from ct2_triton.translate.files import (
     Job,
     Progress,

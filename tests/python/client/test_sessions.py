@@ -12,7 +12,7 @@ import pytest
 from ct2_triton.client import Tokenizer, TranslationClient
 from ct2_triton.live import LiveOptions, LiveTranslator, SegmentUpdate
 from ct2_triton.terms.finding import Terms
-from ct2_triton.terms.lines import stream_terms
+from ct2_triton.terms.translation import stream_terms
 from python.client.conftest import TokenizerFolder
 from support.fault_server import FaultServer, echo, serving
 

@@ -18,7 +18,7 @@ from ct2_triton.errors import ServerBusyError
 from ct2_triton.serve import TritonServer
 from ct2_triton.terms.arguments import read_glossary
 from ct2_triton.terms.finding import Terms
-from ct2_triton.terms.lines import stream_terms
+from ct2_triton.terms.translation import stream_terms
 from server.gateway.conftest import GERMAN, SENTENCE
 from support.commands import run
 

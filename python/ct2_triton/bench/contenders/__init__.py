@@ -5,11 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench.contenders.backend import (
-    BackendContender,
-    CallsContender,
-    LoopContender,
-)
 from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCounts
 from ct2_triton.bench.contenders.fastapi import FastApiContender, TunedFastApiContender
 from ct2_triton.bench.contenders.in_process import (
@@ -23,7 +18,12 @@ from ct2_triton.bench.contenders.python_backend import (
     PythonTransformersContender,
     ThreadedPythonTransformersContender,
 )
-from ct2_triton.bench.contenders.triton import TritonContender
+from ct2_triton.bench.contenders.triton import (
+    BackendContender,
+    CallsContender,
+    LoopContender,
+    TritonContender,
+)
 from ct2_triton.bench.errors import BenchError
 
 if TYPE_CHECKING:

@@ -10,11 +10,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import ConversionError, SettingError, UnsupportedModelError
-from ct2_triton.prepare.checkpoint import CONFIG_FILE, Checkpoint
+from ct2_triton.prepare.checkpoint import (
+    CONFIG_FILE,
+    DECODER_FILE,
+    MODEL_FILE,
+    Checkpoint,
+    Kind,
+    layout_in,
+)
 from ct2_triton.prepare.converted import checks, files
 from ct2_triton.prepare.converted.files import Vocabularies, read_header, read_vocabularies
 from ct2_triton.prepare.converted.rules import build_rules, ends_source, find_languages
-from ct2_triton.prepare.layout import DECODER_FILE, MODEL_FILE, Kind, layout_in
 from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME
 
 if TYPE_CHECKING:

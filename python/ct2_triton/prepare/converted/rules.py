@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError, UnsupportedModelError
+from ct2_triton.prepare.checkpoint import METADATA_FILE
 from ct2_triton.prepare.families.marian import Marian
 from ct2_triton.prepare.families.prefixed import M2M100, NLLB, MBart50
 from ct2_triton.prepare.families.t5 import T5
 from ct2_triton.prepare.languages import names_of_other_scripts, with_aliases
-from ct2_triton.prepare.layout import METADATA_FILE
 from ct2_triton.prepare.rules import duplicate_ids
 from ct2_triton.prepared_model import NAMED_PIECES, Language, TokenRules
 
