@@ -27,7 +27,7 @@ from ct2_triton.bench.record import figures
 from ct2_triton.bench.report import Table, make_console, number, rich_table
 from ct2_triton.bench.scenarios import ClosedLoop, OpenLoop, parse_scenario
 from ct2_triton.cli import main
-from ct2_triton.linked_folder import linked_folder, user_cache
+from ct2_triton.shared_files import linked_folder, user_cache
 
 if TYPE_CHECKING:
     import argparse

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import Ct2TritonError
-from ct2_triton.linked_folder import linked_folder, user_cache
+from ct2_triton.shared_files import linked_folder, user_cache
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -19,7 +19,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import PreparedModelError, VersionError
-from ct2_triton.lock import replace_file
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
     MANIFEST_NAME,
@@ -28,6 +27,7 @@ from ct2_triton.prepared_model import (
     parse_config,
     read_json,
 )
+from ct2_triton.shared_files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

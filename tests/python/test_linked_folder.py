@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from ct2_triton.linked_folder import user_cache
+from ct2_triton.shared_files import user_cache
 
 
 def test_a_user_without_a_home_has_a_private_cache(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ct2_triton.client.tasks import text_of_line
 from ct2_triton.errors import ClientError
-from ct2_triton.lock import replace_file
+from ct2_triton.shared_files import replace_file
 from ct2_triton.translate.inputs import BROKEN, Line, check_text, from_json, warn_of_encoding
 from ct2_triton.translate.records import changes, deliver
 

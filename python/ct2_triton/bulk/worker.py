@@ -27,7 +27,7 @@ from ct2_triton.bulk.blocks import (
 from ct2_triton.client.sync_client import SyncTranslationClient
 from ct2_triton.connection_arguments import client_settings
 from ct2_triton.errors import ClientError, DeadlineExceededError, ServerFailedError
-from ct2_triton.lock import replace_file
+from ct2_triton.shared_files import replace_file
 from ct2_triton.translate.cli import decoding_options
 from ct2_triton.translate.formats import as_json, text_of, write_json
 from ct2_triton.translate.inputs import judged

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.tasks import cancel_all
@@ -28,40 +29,29 @@ _GRACE_S = 5.0
 _NOT_GREEDY = {"num_hypotheses", "sampling_topk", "prefix_bias_beta", "return_alternatives"}
 
 
+@dataclass(eq=False)
 class LiveRequests:
-    """Send the requests of one live translation."""
+    """Send the requests of one live translation.
 
-    def __init__(
-        self,
-        client: TranslationClient,
-        *,
-        source: str | None,
-        key: str,
-        options: LiveOptions,
-        decoding: Mapping[str, OptionValue],
-        terms: Mapping[str | None, Terms],
-        counts: LiveCounts,
-    ) -> None:
-        """Prepare the requests.
+    Attributes:
+        client: Sends them.
+        source: Language of the text.
+        key: Start of the keys by which newer requests supersede older ones.
+        options: How the translation behaves.
+        decoding: Decoding options of the finals.
+        terms: Terms to keep, by language code.
+        counts: Where tokens are counted.
+    """
 
-        Args:
-            client: Sends them.
-            source: Language of the text.
-            key: Start of the keys by which newer requests supersede older ones.
-            options: How the translation behaves.
-            decoding: Decoding options of the finals.
-            terms: Terms to keep, by language code.
-            counts: Where tokens are counted.
-        """
-        self._client = client
-        self._source = source
-        self._key = key
-        self._options = options
-        self._decoding = decoding
-        self._terms = terms
-        self._counts = counts
-        self._running: set[asyncio.Task[Translation]] = set()
-        self._takes_bias = True  # until a bias is refused
+    client: TranslationClient
+    source: str | None
+    key: str
+    options: LiveOptions
+    decoding: Mapping[str, OptionValue]
+    terms: Mapping[str | None, Terms]
+    counts: LiveCounts
+    _running: set[asyncio.Task[Translation]] = field(default_factory=set, init=False)
+    _takes_bias: bool = field(default=True, init=False)  # until a bias is refused
 
     async def close(self) -> None:
         """Wait some seconds for requests in progress, because cancelling could crash the server."""
@@ -72,7 +62,7 @@ class LiveRequests:
     def into(self, segment: str, target: str | None, *, attends: bool) -> Translate:
         """Return a function that translates a segment; `attends`: with alignments."""
         latest: dict[bool, tuple[Any, ...]] = {}  # for the text as it is, and with placeholders
-        terms = self._terms.get(target)
+        terms = self.terms.get(target)
 
         async def translate(text: str, draft: Draft, is_final: bool) -> Translation:
             found = terms.find(text) if terms else None
@@ -85,7 +75,7 @@ class LiveRequests:
                 biased = draft.rest if is_plain or not draft.bias or draft.start else known
                 if biased and self._can_bias(options):
                     options |= {"draft": self._given(draft.start, biased), "draft_bias": draft.bias}
-                elif self._options.drafts and (expected := _expected(known, draft.start, options)):
+                elif self.options.drafts and (expected := _expected(known, draft.start, options)):
                     options["draft"] = self._given(draft.start, expected)
                 answer = await self._send_biased(
                     segment, asked, target, draft, options, is_final=is_final
@@ -96,7 +86,7 @@ class LiveRequests:
 
             if found is None:
                 return await ask(text)
-            [kept] = await keep_terms(self._client, found, ask, target)
+            [kept] = await keep_terms(self.client, found, ask, target)
             if is_final and kept.failed:
                 _LOG.warning("%s, %s: lost %s", segment, target, ", ".join(map(repr, kept.lost)))
             assert kept.translation is not None  # noqa: S101 - `keep_terms` has one of each
@@ -109,10 +99,10 @@ class LiveRequests:
 
         An answer with restored terms has no IDs.
         """
-        return word_tokens(answer.text) if self._client.takes_text else answer.ids
+        return word_tokens(answer.text) if self.client.takes_text else answer.ids
 
     def _settings(self, *, is_final: bool, attends: bool) -> dict[str, Any]:
-        options: dict[str, Any] = dict(self._decoding)
+        options: dict[str, Any] = dict(self.decoding)
         if not is_final:
             options["beam_size"] = 1
             if attends and self._gives_alignments():
@@ -148,14 +138,14 @@ class LiveRequests:
         self, segment: str, text: str, target: str | None, draft: Draft, options: dict[str, Any]
     ) -> Translation:
         prefix = self._given(draft.start)
-        if prefix and self._client.takes_text:
+        if prefix and self.client.takes_text:
             options = {**options, "split": "none"}  # else only the first sentence begins with it
-        call = self._client.translate(
+        call = self.client.translate(
             text,
-            source=self._source,
+            source=self.source,
             targets=target,
-            supersede=f"{self._key}/{segment}",
-            session=self._key,  # all requests of a talk go to one version
+            supersede=f"{self.key}/{segment}",
+            session=self.key,  # all requests of a talk go to one version
             prefix=prefix,
             **options,
         )
@@ -170,24 +160,24 @@ class LiveRequests:
 
         Empty for tokens of another kind (IDs, words), left from a model that was replaced.
         """
-        tokens, takes_text = (*start, *rest), bool(self._client.takes_text)
+        tokens, takes_text = (*start, *rest), bool(self.client.takes_text)
         if any(isinstance(token, str) is not takes_text for token in tokens):
             return ()
         return "".join(tokens).lstrip() if takes_text else tuple(rest or start)
 
     def _gives_alignments(self) -> bool:
-        return self._client.gives("alignments" if self._client.takes_text else "ALIGNMENTS")
+        return self.client.gives("alignments" if self.client.takes_text else "ALIGNMENTS")
 
     def _can_bias(self, options: Mapping[str, object]) -> bool:
-        takes_drafts = self._options.drafts and self._takes_bias and self._client.takes_drafts()
+        takes_drafts = self.options.drafts and self._takes_bias and self.client.takes_drafts()
         return takes_drafts and _NOT_GREEDY.isdisjoint(options)
 
     def _count(self, answer: Translation, *, is_final: bool) -> None:
         kept = answer.draft_tokens_kept or 0
-        self._counts.draft_tokens_kept += kept
+        self.counts.draft_tokens_kept += kept
         if not is_final:
-            self._counts.interim_tokens += len(answer.ids)
-            self._counts.interim_steps += len(answer.ids) - kept
+            self.counts.interim_tokens += len(answer.ids)
+            self.counts.interim_steps += len(answer.ids) - kept
 
 
 def _expected(

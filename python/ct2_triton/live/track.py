@@ -76,43 +76,34 @@ class Said:
     is_echo: bool = False
 
 
+@dataclass(eq=False)
 class Track:
-    """Make the captions of one segment and language."""
+    """Make the captions of one segment and language; `run` works.
 
-    def __init__(
-        self,
-        segment: str,
-        target: str | None,
-        *,
-        policy: Policy,
-        options: LiveOptions,
-        translate: Translate,
-        interim_of: Callable[[Translation], Interim],
-        outage: Outage,
-        deliver: Callable[[Caption], None],
-        counts: LiveCounts,
-    ) -> None:
-        """Prepare the track; `run` works.
+    Attributes:
+        segment: The segment.
+        target: The language.
+        policy: Makes captions from interim translations.
+        options: How often to translate.
+        translate: Sends one request.
+        interim_of: Makes an `Interim` from an answer.
+        outage: Sends finals, and repeats them after an outage.
+        deliver: Called with each caption.
+        counts: Where requests are counted.
+    """
 
-        Args:
-            segment: The segment.
-            target: The language.
-            policy: Makes captions from interim translations.
-            options: How often to translate.
-            translate: Sends one request.
-            interim_of: Makes an `Interim` from an answer.
-            outage: Sends finals, and repeats them after an outage.
-            deliver: Called with each caption.
-            counts: Where requests are counted.
-        """
-        self._segment, self._target = segment, target
-        self._policy = policy
-        self._options = options
-        self._translate = translate
-        self._interim_of = interim_of
-        self._outage = outage
-        self._deliver = deliver
-        self._counts = counts
+    segment: str
+    target: str | None
+    policy: Policy
+    options: LiveOptions
+    translate: Translate
+    interim_of: Callable[[Translation], Interim]
+    outage: Outage
+    deliver: Callable[[Caption], None]
+    counts: LiveCounts
+
+    def __post_init__(self) -> None:
+        """Start without text."""
         self._shown = Shown()
         self._revision = 0
         self._next: Said | None = None
@@ -125,10 +116,10 @@ class Track:
 
     def offer(self, said: Said) -> None:
         """Take a newer text; it replaces a waiting one."""
-        if not self._policy.has_interims:
+        if not self.policy.has_interims:
             return
         words = split_words(said.text)
-        if len(words) - common_words(words, self._sent) >= self._options.min_words:
+        if len(words) - common_words(words, self._sent) >= self.options.min_words:
             self._next = said
             self._woken.set()
 
@@ -149,7 +140,7 @@ class Track:
             else:
                 self._leave(interim)
         assert self._final is not None  # noqa: S101 - what ends the loop
-        self._deliver(await self._last_caption(self._final))
+        self.deliver(await self._last_caption(self._final))
 
     def _is_outdated(self) -> bool:
         """Return whether the running request is useless: it has a final, or its text was revised.
@@ -187,19 +178,19 @@ class Track:
 
     async def _translate_interim(self, said: Said) -> Translation | None:
         self._sent = split_words(said.text)
-        self._due = time.monotonic() + self._options.min_interval_ms / 1000
-        self._counts.requests += 1
+        self._due = time.monotonic() + self.options.min_interval_ms / 1000
+        self.counts.requests += 1
         try:
-            return await self._translate(said.text, self._policy.draft(), False)
+            return await self.translate(said.text, self.policy.draft(), False)
         except SupersededError:
             return None
         except ClientError:
-            self._counts.failed_interims += 1
+            self.counts.failed_interims += 1
             return None
 
     def _leave(self, interim: asyncio.Task[Translation | None]) -> None:
         self._has_left = True
-        self._counts.superseded += 1
+        self.counts.superseded += 1
         self._left.add(interim)
         interim.add_done_callback(self._left.discard)
 
@@ -207,21 +198,21 @@ class Track:
         if answer is None:
             self._sent = []  # translate the next update, however little it adds
             return
-        interim = self._interim_of(answer)
+        interim = self.interim_of(answer)
         if _flags(answer) - _EXPECTED_OF_INTERIMS:
-            self._counts.flagged_interims += 1
-            shown = self._policy.held(interim)
+            self.counts.flagged_interims += 1
+            shown = self.policy.held(interim)
         else:
-            shown = self._policy.take(interim)
+            shown = self.policy.take(interim)
         if shown != self._shown:
             self._shown = shown
-            self._deliver(self._caption(said))
+            self.deliver(self._caption(said))
 
     def _caption(self, said: Said) -> Caption:
         self._revision += 1
         return Caption(
-            self._segment,
-            self._target,
+            self.segment,
+            self.target,
             self._shown.committed,
             self._shown.tail,
             final=False,
@@ -234,11 +225,11 @@ class Track:
         transcript, committed, error, flags = None, self._shown.committed, None, None
         try:
             if said.is_echo:
-                answer = empty_translation(said.text, None, self._target)
+                answer = empty_translation(said.text, None, self.target)
             else:
                 answer = await self._settle(said, Draft())
             transcript = answer.text
-            start = self._policy.completion(self._interim_of(answer))
+            start = self.policy.completion(self.interim_of(answer))
             raised = _flags(answer)
             if start is None:
                 committed = transcript
@@ -246,14 +237,14 @@ class Track:
                 committed, more = await self._complete(said, start, transcript)
                 raised |= more
             flags = tuple(sorted(raised)) or None
-            self._counts.finals += 1
+            self.counts.finals += 1
         except ClientError as failure:
             error = str(failure)
-            self._counts.failed_finals += 1
+            self.counts.failed_finals += 1
         self._revision += 1
         return Caption(
-            self._segment,
-            self._target,
+            self.segment,
+            self.target,
             committed,
             "",
             final=True,
@@ -283,13 +274,13 @@ class Track:
     async def _settle(self, said: Said, draft: Draft) -> Translation:
         async def send(_: Deadline) -> Translation:
             while True:
-                self._counts.requests += 1
+                self.counts.requests += 1
                 try:
-                    return await self._translate(said.text, draft, True)
+                    return await self.translate(said.text, draft, True)
                 except SupersededError:  # an older request of the segment reached the server later
                     await asyncio.sleep(_AGAIN_AFTER_S)
 
-        return await self._outage.outlast(send, partial(Deadline, None))
+        return await self.outage.outlast(send, partial(Deadline, None))
 
 
 def _flags(answer: Translation) -> set[str]:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import ct2_triton
 from ct2_triton.checksums import checksums
 from ct2_triton.errors import OutputError, VersionError
-from ct2_triton.lock import exclusive
 from ct2_triton.model_versions import (
     FIRST,
     has_policy,
@@ -44,6 +43,7 @@ from ct2_triton.prepared_model import (
     read_json,
     write_json,
 )
+from ct2_triton.shared_files import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

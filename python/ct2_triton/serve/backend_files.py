@@ -27,8 +27,8 @@ from ct2_triton.engine_library import (
     find_engine_library,
     gpu_images,
 )
-from ct2_triton.linked_folder import linked_folder, user_cache
 from ct2_triton.serve.errors import BackendFolderError, PluginMissingError
+from ct2_triton.shared_files import linked_folder, user_cache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

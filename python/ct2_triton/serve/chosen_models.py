@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.interrupts import WHOLE_MODELS, interrupts_say
-from ct2_triton.linked_folder import linked_folder, user_cache
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
     MANIFEST_NAME,
@@ -17,6 +16,7 @@ from ct2_triton.prepared_model import (
     PreparedModel,
 )
 from ct2_triton.serve.errors import ModelRepositoryError
+from ct2_triton.shared_files import linked_folder, user_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

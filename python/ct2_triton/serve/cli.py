@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ct2_triton.arguments import chosen, count, duration, port_number
-from ct2_triton.linked_folder import user_cache
 from ct2_triton.prepare.options import (
     add_preparation_arguments,
     given_options,
@@ -46,6 +45,7 @@ from ct2_triton.serve.model_configs import (
 )
 from ct2_triton.serve.options import Ports, ServerOptions, check_free
 from ct2_triton.serve.server import Supervisor, TritonServer
+from ct2_triton.shared_files import user_cache
 
 if TYPE_CHECKING:
     import argparse

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import ClientError
-from ct2_triton.lock import replace_file
+from ct2_triton.shared_files import replace_file
 from ct2_triton.subtitles import is_subtitles
 from ct2_triton.translate.records import changes, deliver
 

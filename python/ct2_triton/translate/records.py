@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.checksums import sha256
 from ct2_triton.errors import ClientError
-from ct2_triton.lock import exclusive, replace_file
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TEXT_SUFFIX, default_repository
+from ct2_triton.shared_files import exclusive, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
