@@ -18,8 +18,9 @@ import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ct2_triton import errors
+from ct2_triton.client.answers import LATE_S, Answers
 from ct2_triton.client.calls import join_headers, read_headers
-from ct2_triton.client.retry import LATE_S, Answers, closed_error
+from ct2_triton.client.retry import closed_error
 from ct2_triton.client.tasks import in_time, is_cancelled
 
 if TYPE_CHECKING:

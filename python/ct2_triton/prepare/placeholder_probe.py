@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.engine_library import EngineLibraryError
-from ct2_triton.errors import UnknownLanguageError
 from ct2_triton.prepare.served_model import ServedModel
+from ct2_triton.prepare.verification.probes import some_languages
 from ct2_triton.terms.finding import Term, TermText
 from ct2_triton.terms.placeholders import KINDS, mark, restore
 
@@ -38,7 +38,6 @@ _SENTENCES = (
 _FIRST_ROUND = 2  # sentences
 _NAME_SENTENCES = ("Have you met {}?", "{} has won the first prize.")
 _TERM = "Quixolab"  # replaced by placeholders, so its text does not matter
-_TARGETS = ("de", "fr", "es", "zh", "ru", "ar")
 _MOST_TARGETS = 3
 _MOST_NAMES_TRIED = 48
 _NAMES = 8  # names of one kind: the most terms of a text
@@ -159,10 +158,10 @@ class _Model:
 
     def __init__(self, folder: Path, tokenizer_folder: Path, rules: TokenRules) -> None:
         self._served = ServedModel(folder, tokenizer_folder, rules)
-        self._source = _find(rules.source_language, ["en"]) or _first(rules, "source")
-        found = [_find(rules.target_language, [name]) for name in _TARGETS]
-        others = [one for one in found if one not in (None, self._source)][:_MOST_TARGETS]
-        self._targets: Sequence[Language | None] = others or [_first(rules, "target", self._source)]
+        sources, targets = (some_languages(rules, side) for side in ("source", "target"))
+        self._source = next(iter(sources), None)
+        others = [one for one in targets if one is not self._source][:_MOST_TARGETS]
+        self._targets: Sequence[Language | None] = others or targets[:1] or [None]
         self.rows = 0
 
     @property
@@ -185,20 +184,6 @@ class _Model:
             (kind, marked is not None and restore(text, marked, next(answers).text) is not None)
             for text, kind, marked, _ in asked
         ]
-
-
-def _find(find: Callable[[str | None], Language | None], names: Iterable[str]) -> Language | None:
-    for name in names:
-        try:
-            return find(name)
-        except UnknownLanguageError:
-            continue
-    return None
-
-
-def _first(rules: TokenRules, side: str, other: Language | None = None) -> Language | None:
-    able = [entry for entry in rules.languages if getattr(entry, side)]
-    return next((entry for entry in able if entry is not other), able[0] if able else None)
 
 
 def _shown(kind: Kind) -> str:

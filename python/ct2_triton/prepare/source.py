@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Get a model from a local directory, an archive, the hub, or the hub's local cache.
-
-An error of the hub is described in one sentence: its meaning, and what to do.
-"""
+"""Get a model from a local directory, an archive, the hub, or the hub's local cache."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import time
@@ -14,18 +10,6 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
-
-from huggingface_hub import constants
-from huggingface_hub.errors import (
-    DisabledRepoError,
-    EntryNotFoundError,
-    GatedRepoError,
-    HfHubHTTPError,
-    LocalEntryNotFoundError,
-    OfflineModeIsEnabled,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
 
 from ct2_triton.errors import SourceError, UnsupportedModelError
 from ct2_triton.prepare import shipped
@@ -140,6 +124,8 @@ def _from_hub(hub_id: str, revision: str | None) -> Checkpoint:
     import huggingface_hub
     from huggingface_hub.errors import HFValidationError
 
+    from ct2_triton.prepare.hub_errors import TRANSPORT_ERRORS, describe, is_unreachable
+
     try:
         info = huggingface_hub.HfApi().model_info(hub_id, revision=revision)
     except HFValidationError as error:
@@ -175,6 +161,8 @@ def _download_with_retries(hub_id: str, revision: str | None, names: Sequence[st
     """Download into the cache; after a broken connection, continue with what was received."""
     import huggingface_hub
 
+    from ct2_triton.prepare.hub_errors import TRANSPORT_ERRORS, describe, is_unreachable
+
     for attempt in range(1, _DOWNLOAD_ATTEMPTS + 1):
         try:
             # By the name of the revision, which the cache stores, so that a later run without
@@ -194,6 +182,8 @@ def _from_cache(hub_id: str, revision: str | None, cause: Exception) -> Checkpoi
     """Find a complete snapshot of an earlier run in the hub's cache."""
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError
+
+    from ct2_triton.prepare.hub_errors import one_line
 
     try:
         # Only one file is requested, because huggingface_hub 2 finds no snapshot if any requested
@@ -271,76 +261,3 @@ def _check_room(archive: Path, output: Path, size: int) -> None:
             f"{archive} unpacks to {size} bytes, and {output.parent} has {free}; set TMPDIR to a "
             "folder with more room"
         )
-
-
-def _transport_errors() -> tuple[type[Exception], ...]:
-    """Return OSError and, for huggingface_hub from 1 on, the errors of httpx or httpx2."""
-    found: list[type[Exception]] = [OSError, OfflineModeIsEnabled]
-    for library in ("httpx", "httpx2"):
-        try:
-            found.append(importlib.import_module(library).TransportError)
-        except ImportError:
-            continue
-    return tuple(found)
-
-
-TRANSPORT_ERRORS = _transport_errors()
-"""Exceptions of a request to the hub without a successful response."""
-
-
-def is_unreachable(error: Exception) -> bool:
-    """Return whether the hub could not be reached.
-
-    This includes offline mode, failed and broken connections, timeouts, and a gateway's errors.
-    """
-    if isinstance(error, OfflineModeIsEnabled | LocalEntryNotFoundError):
-        return True
-    if isinstance(error, HfHubHTTPError):
-        return _status(error) >= 500
-    return isinstance(error, TRANSPORT_ERRORS)
-
-
-def describe(error: Exception, hub_id: str, revision: str | None) -> str:
-    """Return a sentence about an error."""
-    page = f"{constants.ENDPOINT}/{hub_id}"
-    # The order matters: the error for a gated repository is a subclass of that for a missing one.
-    known: list[tuple[type[Exception], str]] = [
-        (
-            GatedRepoError,
-            f"access to {hub_id} is restricted: accept its terms at {page}, then log in with "
-            "`hf auth login` or set HF_TOKEN",
-        ),
-        (DisabledRepoError, f"{hub_id} has been disabled by the hub, see {page}"),
-        (
-            RepositoryNotFoundError,
-            f"the hub has no model {hub_id}, or it is private: check the spelling, or log in with "
-            "`hf auth login` or set HF_TOKEN",
-        ),
-        (
-            RevisionNotFoundError,
-            f"{hub_id} has no revision {revision!r}: its branches and tags are at {page}/tree/main",
-        ),
-        (
-            EntryNotFoundError,
-            f"a file of {hub_id} that the hub lists cannot be downloaded ({one_line(error)}): "
-            "try again, or another --revision",
-        ),
-    ]
-    for kind, sentence in known:
-        if isinstance(error, kind):
-            return sentence
-    return (
-        f"the download of {hub_id} from {constants.ENDPOINT} broke off ({one_line(error)}); "
-        "run the command again to resume it"
-    )
-
-
-def _status(error: HfHubHTTPError) -> int:
-    return int(getattr(error.response, "status_code", 0) or 0)
-
-
-def one_line(error: Exception) -> str:
-    """Return an exception's message in one line, or its class if it has none."""
-    # urllib3's last error, without the history of its attempts.
-    reason = getattr(error.args[0], "reason", None) if error.args else None
-    return " ".join(str(reason or error).split()) or type(error).__name__

@@ -99,8 +99,8 @@ class Probe:
 
 def choose_probes(rules: TokenRules) -> list[Probe]:
     """Pair each text with languages of the model, several in turn."""
-    sources = _some_languages(rules, "source")
-    targets = _some_languages(rules, "target")
+    sources = some_languages(rules, "source")
+    targets = some_languages(rules, "target")
     probes = []
     for number, text in enumerate(PROBE_TEXTS):
         source = sources[number // 2 % len(sources)] if sources else None
@@ -116,7 +116,7 @@ def added_token_texts(rules: TokenRules) -> list[str]:
     return [text for token in tokens for text in (token, f"She said {token} to him, {token}.")]
 
 
-def _some_languages(rules: TokenRules, side: str) -> Sequence[Language]:
+def some_languages(rules: TokenRules, side: str) -> Sequence[Language]:
     """Return well-known languages of the model first, and its first and last one."""
     find = rules.source_language if side == "source" else rules.target_language
     found = []

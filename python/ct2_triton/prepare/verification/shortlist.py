@@ -8,16 +8,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.pieces import read_pieces
-from ct2_triton.errors import UnknownLanguageError, VerificationError
+from ct2_triton.errors import VerificationError
 from ct2_triton.prepare.shortlist import link_with_map
 from ct2_triton.prepare.verification.comparison import ConvertedModel
-from ct2_triton.prepare.verification.probes import PROBE_TEXTS
+from ct2_triton.prepare.verification.probes import PROBE_TEXTS, some_languages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ct2_triton.prepare.shortlist import Shortlist
-    from ct2_triton.prepared_model import Language, TokenRules
+    from ct2_triton.prepared_model import TokenRules
 
 _MAX_OUTPUT_TOKENS = 32
 
@@ -69,7 +69,8 @@ def _try(
     shortlist: Shortlist, model: Path, rules: TokenRules, tokenizer_folder: Path
 ) -> tuple[int, int]:
     pieces = read_pieces(tokenizer_folder, rules)
-    source, targets = _source(rules), shortlist.languages or (None,)
+    source = next(iter(some_languages(rules, "source")), None)
+    targets = shortlist.languages or (None,)
     rows, prefixes = [], []
     for number, text in enumerate(PROBE_TEXTS):
         target = targets[number % len(targets)]
@@ -94,11 +95,3 @@ def _try(
         )
     changed = sum(a != b for a, b in zip(restricted, free, strict=True))
     return len(rows), changed
-
-
-def _source(rules: TokenRules) -> Language | None:
-    able = [entry for entry in rules.languages if entry.source]
-    try:
-        return rules.source_language("en") or (able[0] if able else None)
-    except UnknownLanguageError:
-        return able[0]
