@@ -7,7 +7,7 @@ import os
 import threading
 from pathlib import Path
 
-from ct2_triton.serve.process import LogReader
+from ct2_triton.serve.server_log import LogReader
 
 
 def test_everything_written_before_is_there_without_a_reading_thread() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from ct2_triton.serve.process import lines_that_matter
+from ct2_triton.serve.server_log import lines_that_matter
 
 _LOG = r"""
 I1121 10:56:06.833500 7997 model_lifecycle.cc:472] "loading: bad:1"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton import __version__
-from ct2_triton.gateway.admission import SWITCHES
+from ct2_triton.gateway.bodies import SWITCHES
 from ct2_triton.gateway.files import SUFFIXES
 
 if TYPE_CHECKING:

@@ -15,17 +15,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from aiohttp import web
 
 from ct2_triton.errors import Ct2TritonError, ServerUnreachableError
 from ct2_triton.gateway.admission import Admission
-from ct2_triton.gateway.files import SUFFIXES, Shelf, read_file
+from ct2_triton.gateway.file_routes import FileRoutes
+from ct2_triton.gateway.files import SUFFIXES, Shelf
 from ct2_triton.gateway.openapi import document
 from ct2_triton.gateway.refusals import FAILED, Refusal, Refusals
 from ct2_triton.gateway.translation import AUTO, Wanted
@@ -35,11 +34,10 @@ from ct2_triton.web_metrics import BoundedRunner, WebMetrics
 from ct2_triton.web_origins import Hosts, Readers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from ct2_triton.gateway.admission import Limits
-    from ct2_triton.gateway.files import TextFile
     from ct2_triton.gateway.translation import Answer, Translator
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -242,106 +240,3 @@ def _refuse(text: str) -> Handler:
 
 def _error(status: int, text: str, headers: Mapping[str, str]) -> web.Response:
     return _json({"error": text}, status=status, headers=headers)
-
-
-LINES = "application/x-ndjson"
-_PATH = "/download_file/{name}"
-_TEXTS_A_STEP = 64
-# Browsers do not show a file as a page of the gateway, and caches do not keep it.
-_PLAIN = {
-    "Cache-Control": "private, no-store",
-    "Content-Type": "text/plain; charset=utf-8",
-    "X-Content-Type-Options": "nosniff",
-}
-
-
-class FileRoutes:
-    """Translates files, and serves the translated files."""
-
-    def __init__(
-        self, translator: Translator, admission: Admission, refusals: Refusals, shelf: Shelf
-    ) -> None:
-        """Keep the parts of the gateway that the routes use."""
-        self._translator = translator
-        self._admission = admission
-        self._refusals = refusals
-        self._shelf = shelf
-
-    def add_to(self, app: web.Application) -> None:
-        """Add the routes to an application."""
-        app.router.add_post("/translate_file", self._translate)
-        app.router.add_get(_PATH, self._download)
-
-    async def _translate(self, request: web.Request) -> web.StreamResponse:
-        fields = await self._admission.fields(request)
-        name, content = fields.file("file")
-        glossary = fields.choice("glossary", "")
-        wanted = Wanted([], fields.text("source"), fields.text("target"), glossary=glossary)
-        last: dict[str, Any] = {}
-        with self._admission.slot():
-            file = await asyncio.to_thread(read_file, name, content)
-            self._admission.check_file(file.texts)
-            wanted = replace(wanted, texts=file.texts, format=file.format)
-            steps = self._steps(request, file, self._with_source(wanted))
-            if LINES in request.headers.get("Accept", ""):
-                return await self._send_lines(request, steps)
-            async for step in steps:
-                last = step
-        return web.json_response(last)
-
-    def _with_source(self, wanted: Wanted) -> Wanted:
-        """Detect the language of the whole file if it is not named."""
-        if wanted.source != AUTO:
-            return wanted
-        sources = self._translator.catalog.sources
-        found = self._translator.detector.source_of("\n".join(wanted.read_texts), sources)
-        return replace(wanted, source=found.language)
-
-    async def _steps(
-        self, request: web.Request, file: TextFile, wanted: Wanted
-    ) -> AsyncIterator[dict[str, Any]]:
-        """Translate some texts at a time; yield progress, and at the end the file's address."""
-        texts: list[str] = []
-        for start in range(0, len(wanted.texts), _TEXTS_A_STEP):
-            some = replace(wanted, texts=wanted.texts[start : start + _TEXTS_A_STEP])
-            answers = await self._admission.in_time(self._translator.translate(some))
-            texts += [one.text for one in answers]
-            yield {"done": len(texts), "of": len(wanted.texts)}
-        target = self._translator.code_of(wanted.target)
-        composed = await asyncio.to_thread(file.compose, texts)
-        kept = await self._shelf.put(file.name_in(target), composed)
-        address = self._admission.limits.address or request.url.origin()
-        path = quote(_PATH.format(name=kept))
-        yield {"translatedFileUrl": f"{address}{path}"}
-
-    async def _download(self, request: web.Request) -> web.StreamResponse:
-        found = self._shelf.find(request.match_info["name"])
-        if found is None:
-            raise Refusal(404, "There is no such file, or not any more")
-        path, name = found
-        disposition = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
-        headers = {"Content-Disposition": disposition, **_PLAIN}
-        return web.FileResponse(path, headers=headers)
-
-    async def _send_lines(
-        self, request: web.Request, steps: AsyncIterator[dict[str, Any]]
-    ) -> web.StreamResponse:
-        """Send each step as a line of JSON; an error ends the response."""
-        response = web.StreamResponse(headers={"Content-Type": LINES})
-        with suppress(ConnectionResetError):  # the client has disconnected
-            await response.prepare(request)
-            async for step in self._with_error(steps):
-                await response.write(f"{write_json(step)}\n".encode())
-        return response
-
-    async def _with_error(
-        self, steps: AsyncIterator[dict[str, Any]]
-    ) -> AsyncIterator[dict[str, Any]]:
-        try:
-            async for step in steps:
-                yield step
-        except Ct2TritonError as error:
-            yield {"error": str(self._refusals.of(error))}
-        except Exception:
-            _LOG.exception("a file's translation failed")
-            yield {"error": FAILED}

@@ -35,7 +35,8 @@ from ct2_triton.connection_arguments import (
 )
 from ct2_triton.errors import ClientError
 from ct2_triton.interrupts import interrupts_say
-from ct2_triton.live.archive import Archive, CueLimits
+from ct2_triton.live.archive import Archive
+from ct2_triton.live.cues import CueLimits
 from ct2_triton.live.hub import ONLY_LANGUAGE, Hub
 from ct2_triton.live.options import MODES, LiveOptions
 from ct2_triton.live.speakers import Speakers

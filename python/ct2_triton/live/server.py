@@ -25,7 +25,8 @@ from weakref import WeakSet
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from ct2_triton.client.tasks import cancel_all
-from ct2_triton.live.archive import CueLimits, SubtitleFiles
+from ct2_triton.live.archive import SubtitleFiles
+from ct2_triton.live.cues import CueLimits
 from ct2_triton.live.hub import SOURCE
 from ct2_triton.live.speakers import EventFullError
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate

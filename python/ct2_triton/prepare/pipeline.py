@@ -100,7 +100,7 @@ def _prepared(
         check_shortlist,
     )
     from ct2_triton.prepare.source import check_path, find_checkpoint
-    from ct2_triton.prepare.writing import check_place, written
+    from ct2_triton.prepare.versions import check_place, written
 
     if shipped.is_ready(options):
         if options.shortlist:

@@ -20,7 +20,8 @@ from ct2_triton.serve.http_probe import HttpProbe, ModelState
 from ct2_triton.serve.installation import find_server
 from ct2_triton.serve.model_configs import mapped_to_cpu
 from ct2_triton.serve.options import Ports, check_free, connect_address, find_free_ports, in_url
-from ct2_triton.serve.process import LoggedProcess, lines_that_matter
+from ct2_triton.serve.process import LoggedProcess
+from ct2_triton.serve.server_log import lines_that_matter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from ct2_triton.gateway.admission import read_fields
+from ct2_triton.gateway.bodies import read_fields
 from ct2_triton.gateway.refusals import Refusal
 
 

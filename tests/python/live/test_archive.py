@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.live import Caption
-from ct2_triton.live.archive import Archive, CueLimits, SubtitleFiles
+from ct2_triton.live.archive import Archive, SubtitleFiles
+from ct2_triton.live.cues import CueLimits
 from ct2_triton.live.hub import SOURCE, Hub
 
 LIMITS = CueLimits()

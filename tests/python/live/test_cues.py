@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.live import Caption
-from ct2_triton.live.archive import KINDS, CueLimits, cut_text, make_cues, width, write_subtitles
+from ct2_triton.live.archive import KINDS, write_subtitles
+from ct2_triton.live.cues import CueLimits, cut_text, make_cues, width
 from ct2_triton.live.hub import SOURCE, Entry, Hub
 from ct2_triton.live.server import Access, CaptionServer
 

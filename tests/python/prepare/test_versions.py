@@ -13,7 +13,7 @@ from ct2_triton.checksums import verify
 from ct2_triton.errors import Ct2TritonError, PreparedModelError, SettingError, VersionError
 from ct2_triton.model_versions import record_of, serve_versions, served_versions
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.writing import check_place
+from ct2_triton.prepare.versions import check_place
 from support.prepared import prepare_tiny
 
 pytestmark = pytest.mark.usefixtures("short_proofs")
