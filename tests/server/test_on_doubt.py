@@ -289,7 +289,7 @@ def test_the_first_answer_comes_in_time(
     server: TritonServer, connection: Connection, one_call: tuple[str, Case]
 ) -> None:
     model, case = one_call
-    one, gate = begin_retry(server, connection, model, case, timeout=20_000_000)
+    one, gate = begin_retry(server, connection, model, case, timeout=12_000_000)
     assert one.get_result().as_numpy("OUTPUT_IDS").tolist() == [case.first]
     open_gate(connection, model, case, gate)
     assert retried(server, model) == (1, 0)
@@ -302,7 +302,7 @@ def test_no_second_search_without_time(
     """It would have to be faster than the first one, which took more than half of the time."""
     model = load(config(**ONE_CALL), name, endless_model())
     case = next(case for case in cases if case.better)
-    timeout_s = 20
+    timeout_s = 12
     with Occupied(connection, model, case.row, case.prefix):
         key = "one"
         one = in_backend(

@@ -21,6 +21,9 @@ _PINGS = "waits for gRPC's own clocks; the shorter tests of silence are in `make
 LONG = {
     "bench/test_baselines.py": "the servers that this one is compared with",
     "bench/test_command.py::test_a_shape_is_made_and_its_sentences_end": "a model of real size",
+    "bench/test_marian.py::test_the_shape_copies_in_every_library[ctranslate2-int8]": (
+        "`make test` has float32, and int8 in bench/test_shapes.py"
+    ),
     "bench/test_shapes.py::test_a_prepared_shape_copies[float32]": _WIDE,
     "bench/test_shapes.py::test_a_prepared_shape_copies[wide]": _WIDE,
     "bench/test_shapes.py::test_generate_copies[wide]": _WIDE,
