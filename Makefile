@@ -34,7 +34,8 @@ TRANSFORMERS_5 := $(shell sed -n 's/^transformers==\(.*\)/\1/p' constraints-tran
 BUILD_TOOLS := hatchling scikit-build-core pybind11 nlohmann-json hatch-fancy-pypi-readme cmake ninja
 EXTRAS := server,convert,gateway,live,bulk,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
-  $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
+  $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \
+  -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 
 # Releases beside .venv that tests compare with.
 TEST_NEEDS := install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \

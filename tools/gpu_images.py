@@ -160,7 +160,7 @@ def sources_digest() -> bytes:
 
     The plugin refuses images of other sources, because their arguments may differ.
     """
-    sources = sorted([*KERNELS.glob("*.cu*"), *KERNELS.glob("*.h")])
+    sources = sorted(path for kind in ("cu", "cuh", "h") for path in KERNELS.glob(f"*.{kind}"))
     each = "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in sources)
     return hashlib.sha256(each.encode()).hexdigest().encode()
 
@@ -221,7 +221,7 @@ def main() -> int:
     parser.add_argument(
         "--install",
         action="store_true",
-        help="compile only what is older than its sources, and put it beside the plugin",
+        help="compile only if the sources changed, and put the file beside the plugin",
     )
     parser.add_argument("--architectures", nargs="+", default=ARCHITECTURES, metavar="NAME")
     parser.add_argument("--nvrtc", type=Path, help="NVRTC's library (default: the package's)")
@@ -229,6 +229,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.install and is_current(options.output):
         return install(options.output)
+    digest = sources_digest()
     try:
         nvrtc = options.nvrtc or find_nvrtc()
         fresh = multiprocessing.get_context("spawn")
@@ -243,6 +244,9 @@ def main() -> int:
     spilled = [f"{i.architecture} {k}" for i in images for k, n in i.spilled.items() if n > 0]
     if spilled:
         print(f"registers are spilled by: {', '.join(spilled)}", file=sys.stderr)
+        return 1
+    if digest != sources_digest():
+        print("the kernels were changed while they were compiled; run it again", file=sys.stderr)
         return 1
     content = pack(images)
     options.output.parent.mkdir(parents=True, exist_ok=True)

@@ -287,3 +287,9 @@ def test_rows_wait_for_the_memory_of_the_gpu() -> None:
 
     assert [one["finish_reason"] for [one] in answers] == ["stop"] * len(rows)
     assert encodes() - before > 1
+
+    wide = {"beam_size": 32, "max_decoding_length": 190}
+    with pytest.raises(_core.Error, match="its keys and values may take .* bytes, and the GPU has"):
+        translator.translate(rows[:1], None, wide)
+    [[again]] = translator.translate(rows[:1], None, options)
+    assert again["ids"] == answers[0][0]["ids"]

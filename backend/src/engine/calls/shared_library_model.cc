@@ -26,9 +26,10 @@ void RequireSame(const Weights& weights) {
 
 std::shared_ptr<const LibraryModel> LibraryOf(const Weights& weights) {
   // The address alone could be that of later weights, while a call still uses an older model.
-  using Key = std::tuple<const Weights*, std::string, std::string>;
+  using Key = std::tuple<const Weights*, std::string, std::string, std::string>;
   static SharedByKey<Key, const LibraryModel> known;
-  return known.Get({&weights, weights.identity(), weights.compute_type()}, [&] {
+  const Key key = {&weights, weights.identity(), weights.device().Name(), weights.compute_type()};
+  return known.Get(key, [&] {
     RequireSame(weights);
     const std::shared_ptr<const LibraryModel> model(
         CallLibrary::Get()

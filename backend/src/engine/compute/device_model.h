@@ -44,7 +44,8 @@ class DeviceModel {
   virtual std::optional<Error> loss() const { return {}; }
   virtual ElementType weight_type() const = 0;  // of the layers
   virtual size_t packed_bytes() const = 0;      // of copies of the weights, made for loops
-  // Memory for keys and values that the device has for this model; none: as much as is wanted.
+  // Memory that the device had for keys and values after the model was loaded, which other models
+  // may use as well; none: as much as is wanted.
   virtual std::optional<size_t> most_cache_bytes() const { return {}; }
   virtual size_t gpu_cache_bytes() const { return 0; }  // of pages that rows and sources hold
   // Part of packed_bytes() for the candidates of a vocabulary map; 0: none.

@@ -161,8 +161,13 @@ std::optional<std::string> LoopModel::WhyNot(const SearchOptions& search) const 
 
 std::optional<std::string> LoopModel::WhyNot(const CheckedRow& row) const {
   if (auto reason = WhyNotLoop(row, model_->weights())) return reason;
-  return model_->WhyNot(EncodedTokens(row, model_->weights()),
-                        static_cast<size_t>(row.limit_tokens));
+  const auto limit = static_cast<size_t>(row.limit_tokens);
+  if (auto reason = model_->WhyNot(EncodedTokens(row, model_->weights()), limit)) return reason;
+  const size_t wanted = CacheBytes(row) + SourceCacheBytes(row);
+  const size_t most = model_->most_cache_bytes().value_or(wanted);
+  if (wanted <= most) return std::nullopt;
+  return "its keys and values may take " + std::to_string(wanted) + " bytes, and the GPU has " +
+         std::to_string(most);
 }
 
 size_t LoopModel::CacheBytes(const CheckedRow& row) const {

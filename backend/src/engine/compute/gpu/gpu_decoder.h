@@ -186,7 +186,7 @@ class GpuDecoder {
   Buffer<Rule> rules_;
   Buffer<Next> next_;
   std::unique_ptr<GpuOutputs> outputs_;
-  Slots slots_;  // of what the others leave free
+  Slots slots_;  // of what the weights and buffers above leave free
   std::vector<Matrix> lists_;
   std::vector<std::vector<int>> list_tokens_;
   std::vector<Buffer<int>> list_ids_;

@@ -55,7 +55,7 @@ std::string ImageFor(const std::string& packed, int capability) {
   if (content.compare(kSignatureBytes, kSourcesBytes, kSources) != 0) {
     throw Error(ErrorCode::kUnavailable,
                 "the kernels of GPUs are of another version of their sources than this build; "
-                "run `make gpu-images` again: " +
+                "run `make install` and `make gpu-images` again: " +
                     packed);
   }
   std::memcpy(&count, content.data() + kFirst - sizeof count, sizeof count);

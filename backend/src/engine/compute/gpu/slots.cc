@@ -16,8 +16,9 @@ Slots::Slots(Gpu* gpu, size_t slot_bytes, size_t most_bytes)
 
 void Slots::Grow() {
   if (slabs_.size() == addresses_.count() || bytes() + SlabBytes() > most_bytes_) {
-    throw Error(ErrorCode::kUnavailable, "max_cache_bytes " + std::to_string(most_bytes_) +
-                                             " leaves no room for more keys and values on the GPU");
+    throw Error(ErrorCode::kUnavailable, std::to_string(most_bytes_) +
+                                             " bytes leave no room for more keys and values on "
+                                             "the GPU");
   }
   Buffer<unsigned char> slab(*gpu_, SlabBytes());
   addresses_.Put(slabs_.size(), slab.get());
