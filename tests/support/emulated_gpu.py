@@ -9,7 +9,6 @@ import os
 import subprocess
 from pathlib import Path
 
-from gpu_images import Image, pack
 from support.checkout import ROOT
 from support.made_once import made_once
 
@@ -95,5 +94,8 @@ def graphs_at_once(library: Path) -> int:
 
 def no_images(path: Path) -> Path:
     """Writes a file of images that the emulation takes: it has its kernels in itself."""
+    # Not on the path of programs that need only the library.
+    from gpu_images import Image, pack
+
     path.write_bytes(pack([Image("sm_80", b"emulated", {}, {})]))
     return path
