@@ -14,7 +14,7 @@
 #include "config/parameters.h"
 #include "engine/calls/thread_scope.h"
 #include "engine/compute/cpu/host_model.h"
-#include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/row_kernel.h"
 #include "engine/compute/gpu/gpu_model.h"
 #include "engine/compute/gpu/gpu_place.h"
 #include "engine/loaded_model.h"
@@ -259,7 +259,7 @@ Floats PyAttend(const std::string& kernels, const Floats& query, const Floats& k
   call.position = position.value_or(tokens - 1);
   call.scores = scores.data();
   call.out = out.data();
-  KernelsNamed(kernels).attend(call);
+  RowKernelNamed(kernels).attend(call);
   return out;
 }
 
@@ -273,12 +273,12 @@ Floats PyAttendRow(const std::string& kernels, const Floats& projected, size_t h
   Floats scratch(RowScratchFloats(tokens, heads, dim)), out(tokens * row.width());
   row.scratch = scratch.data();
   row.out = out.data();
-  KernelsNamed(kernels).attend_row(row);
+  RowKernelNamed(kernels).attend_row(row);
   return out;
 }
 
 size_t PyFirstMaximum(const std::string& kernels, const Floats& values) {
-  return KernelsNamed(kernels).first_maximum(values.data(), values.size());
+  return RowKernelNamed(kernels).first_maximum(values.data(), values.size());
 }
 
 py::list DescribeTimes(const LayerClock& clock) {
@@ -367,7 +367,7 @@ py::dict Describe(const LoopCounters& counters) {
 }
 
 void BindLoop(py::module_& module) {
-  module.def("kernel_names", &KernelNames, "Kernels that run here.");
+  module.def("kernel_names", &RowKernelNames, "Kernels that run here.");
   module.def(
       "attend", &PyAttend, py::arg("kernels"), py::arg("query"), py::arg("keys"), py::arg("values"),
       py::arg("heads"), py::arg("scale"), py::arg("bias") = Floats(),

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "bindings.h"
-#include "engine/compute/cpu/kernels.h"
 #include "engine/compute/cpu/layer_packer.h"
 #include "engine/compute/cpu/pack_weights.h"
 #include "engine/compute/cpu/products/kernel_choice.h"
 #include "engine/compute/cpu/products/packed_linear.h"
+#include "engine/compute/cpu/row_kernel.h"
 #include "engine/model/shared_weights.h"
 #include "error.h"
 
@@ -237,7 +237,7 @@ Array<float> PyNorm(const std::string& kernels, const Array<float>& row, const A
   CheckShape(gamma, {row.size()}, "gamma");
   if (beta) CheckShape(*beta, {row.size()}, "beta");
   Array<float> out(row.size());
-  const RowFunctions& functions = *KernelsNamed(kernels).rows;
+  const RowFunctions& functions = *RowKernelNamed(kernels).rows;
   const auto size = static_cast<size_t>(row.size());
   if (beta) {
     functions.layer_norm(row.data(), gamma.data(), beta->data(), epsilon, size, out.mutable_data());
@@ -250,13 +250,13 @@ Array<float> PyNorm(const std::string& kernels, const Array<float>& row, const A
 Array<float> PyLogSoftmax(const std::string& kernels, const Array<float>& row) {
   Array<float> out(row.size());
   std::copy_n(row.data(), row.size(), out.mutable_data());
-  KernelsNamed(kernels).rows->log_softmax(out.mutable_data(), static_cast<size_t>(out.size()));
+  RowKernelNamed(kernels).rows->log_softmax(out.mutable_data(), static_cast<size_t>(out.size()));
   return out;
 }
 
 std::vector<std::string> ProductKernels(const std::string& weights) {
   std::vector<std::string> names;
-  for (const auto* kernel : products::UsableKernels(Named(kWeightTypes, weights)))
+  for (const auto* kernel : products::KernelsFor(Named(kWeightTypes, weights)))
     names.emplace_back(kernel->name);
   return names;
 }

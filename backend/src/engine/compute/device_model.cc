@@ -4,14 +4,14 @@
 #include <string>
 #include <utility>
 
-#include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/row_kernel.h"
 #include "error.h"
 
 namespace ct2triton {
 
 DeviceModel::DeviceModel(std::shared_ptr<const Weights> weights)
     : weights_(std::move(weights)),
-      kernels_(ChooseKernels()),
+      row_kernel_(FastestRowKernel()),
       shape_(ReadDecoder(weights_->file())) {
   if (shape_.vocabulary == weights_->target().size()) return;
   throw Error(ErrorCode::kUnsupported,

@@ -13,7 +13,7 @@
 
 namespace ct2triton {
 
-struct Kernels;
+struct RowKernel;
 class LoopCompute;
 
 // Tokens that may run in a step in addition to one per row: forced tokens, and draft tokens, which
@@ -53,8 +53,8 @@ class DeviceModel {
 
   const Weights& weights() const { return *weights_; }
   const DecoderShape& shape() const { return shape_; }
-  // The host's kernels, for searches.
-  const Kernels& kernels() const { return kernels_; }
+  // Of the host, for searches.
+  const RowKernel& row_kernel() const { return row_kernel_; }
   // Number of candidates of a map with fixed ones; null: size of the whole vocabulary.
   size_t Candidates(const VocabularyMap* map) const {
     return map == nullptr ? shape_.vocabulary : map->numbered().size();
@@ -74,7 +74,7 @@ class DeviceModel {
   virtual size_t CacheFloats(size_t tokens) const = 0;
 
   const std::shared_ptr<const Weights> weights_;
-  const Kernels& kernels_;
+  const RowKernel& row_kernel_;
   const DecoderShape shape_;
 };
 

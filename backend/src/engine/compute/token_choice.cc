@@ -40,19 +40,19 @@ void Penalize(const Outputs& before, float penalty, float* logits) {
 }
 
 // Turns logits into the values that the choice is made from.
-void ApplyRules(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels) {
+void ApplyRules(const OutputRules& rules, float* logits, size_t outputs, const RowKernel& kernel) {
   if (rules.penalty != 1) Penalize(*rules.before, rules.penalty, logits);
   for (const int64_t output : rules.forbidden) {
     logits[output] = std::numeric_limits<float>::lowest();  // as CTranslate2 does it
   }
   if (rules.scored || rules.favored || rules.candidates > 0)
-    kernels.rows->log_softmax(logits, outputs);
+    kernel.rows->log_softmax(logits, outputs);
 }
 
 Choice PickToken(const OutputRules& rules, const float* scores, size_t outputs,
-                 const Kernels& kernels) {
+                 const RowKernel& kernel) {
   const size_t place = rules.draw ? rules.draw->sampler.One(scores, outputs, rules.draw->step)
-                                  : kernels.first_maximum(scores, outputs);
+                                  : kernel.first_maximum(scores, outputs);
   const auto best = static_cast<int32_t>(place);
   if (rules.favored) return PickBiased(rules, scores, best);
   return {best, rules.scored ? scores[place] : 0};
@@ -78,22 +78,22 @@ void ApplyBias(const OutputRules& rules, float* log_probabilities, size_t output
 
 }  // namespace
 
-Found ChooseFrom(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels) {
+Found ChooseFrom(const OutputRules& rules, float* logits, size_t outputs, const RowKernel& kernel) {
   Found found;
   found.written = true;
-  ApplyRules(rules, logits, outputs, kernels);
+  ApplyRules(rules, logits, outputs, kernel);
   const size_t sequences = rules.draw ? rules.draw->sequences : 0;
   for (size_t i = 0; i < sequences; ++i) {
     const size_t place = rules.draw->sampler.OfSequence(i).One(logits, outputs, rules.draw->step);
     found.candidates.push_back({rules.scored ? logits[place] : 0, i, static_cast<int32_t>(place)});
   }
-  if (sequences == 0) found.choice = PickToken(rules, logits, outputs, kernels);
+  if (sequences == 0) found.choice = PickToken(rules, logits, outputs, kernel);
   return found;
 }
 
 std::optional<std::vector<Candidate>> ChooseJointly(const OutputRules* rules,
                                                     const OfferedOutput* offered, size_t outputs,
-                                                    const Kernels& kernels) {
+                                                    const RowKernel& kernel) {
   const OutputRules& first = *rules;
   if (offered->logits == nullptr) {
     std::vector<BestOutputs> best;
@@ -106,7 +106,7 @@ std::optional<std::vector<Candidate>> ChooseJointly(const OutputRules* rules,
   }
   std::vector<BeamScores> beams;
   for (size_t i = 0; i < first.sequences; ++i) {
-    ApplyRules(rules[i], offered[i].logits, outputs, kernels);
+    ApplyRules(rules[i], offered[i].logits, outputs, kernel);
     ApplyBias(rules[i], offered[i].logits, outputs);
     beams.push_back({offered[i].logits, rules[i].score});
   }

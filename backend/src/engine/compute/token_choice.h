@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/row_kernel.h"
 #include "engine/compute/sampler.h"
 #include "engine/compute/top_candidates.h"
 #include "engine/model/vocabulary_map.h"
@@ -73,7 +73,7 @@ struct Found {
 constexpr float kPushedBack = -1e10F;
 
 // For devices: applies the rules of one output to its logits, [outputs], which it changes.
-Found ChooseFrom(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels);
+Found ChooseFrom(const OutputRules& rules, float* logits, size_t outputs, const RowKernel& kernel);
 
 // A device's data of an output: its logits, or the best outputs.
 struct OfferedOutput {
@@ -85,6 +85,6 @@ struct OfferedOutput {
 // determine them.
 std::optional<std::vector<Candidate>> ChooseJointly(const OutputRules* rules,
                                                     const OfferedOutput* offered, size_t outputs,
-                                                    const Kernels& kernels);
+                                                    const RowKernel& kernel);
 
 }  // namespace ct2triton

@@ -19,7 +19,7 @@
 #include "config/parse_value.h"
 #include "config/sha256.h"
 #include "config/shortlist_file.h"
-#include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/row_kernel.h"
 #include "engine/compute/cpu/products/kernel_choice.h"
 #include "engine/model/weights.h"
 #include "error.h"
@@ -97,7 +97,7 @@ std::string ProofId(const Weights& weights) {
   add(CT2TRITON_ENGINE);
   const bool bytes = weights.loop_type() == ElementType::kInt8;
   add(std::to_string(static_cast<int>(weights.loop_type())));
-  add(ChooseKernels().name);
+  add(FastestRowKernel().name);
   add(products::DefaultKernel(bytes ? products::WeightType::kInt8 : products::WeightType::kFloat32)
           .name);
   for (const char* name : kTextFiles) {

@@ -172,7 +172,7 @@ void Trial::Compare(const FollowedRow& row, const float* logits) {
   RequireWithin(what, error, allowed);
   if (!precise()) return;
   const float found = logits[truth.chosen[row.fed - row.trial.forced.size()]];
-  const float most = logits[model_.kernels().first_maximum(logits, outputs)];
+  const float most = logits[model_.row_kernel().first_maximum(logits, outputs)];
   RequireWithin("of the token that CTranslate2 chose from the best",
                 (most - found) / std::max(1.0F, std::fabs(most)));
 }

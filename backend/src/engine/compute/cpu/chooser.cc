@@ -97,7 +97,7 @@ std::vector<Found> Chooser::Choose(const std::vector<OutputRules>& rules, const 
       found[row].written = logits != nullptr;
     } else if (logits != nullptr) {
       found[row] =
-          ChooseFrom(rules[row], logits, model_.Candidates(rules[row].map), model_.kernels());
+          ChooseFrom(rules[row], logits, model_.Candidates(rules[row].map), model_.row_kernel());
     } else {
       found[row].choice.output = static_cast<int32_t>(chosen[row].output);
       if (asked[row].log_total) {
@@ -115,7 +115,7 @@ void Chooser::Join(const std::vector<OutputRules>& rules, const std::vector<Offe
   for (size_t row = 0; row < rules.size(); ++row) {
     if (rules[row].sequences == 0) continue;
     auto candidates = ChooseJointly(&rules[row], &offered[row], model_.Candidates(rules[row].map),
-                                    model_.kernels());
+                                    model_.row_kernel());
     if (candidates) {
       (*found)[row].candidates = std::move(*candidates);
     } else {

@@ -134,7 +134,7 @@ QueryAttention DecoderStep::CallOf(float scale) const {
 // Scores of all heads are needed at once.
 void DecoderStep::AttendAndNote(QueryAttention call, size_t slot, RowAlignment* alignment) {
   call.scores = scores_.data();
-  stack().kernels().attend(call);
+  stack().row_kernel().attend(call);
   alignment->Put(slot, MostAttended(*alignment, call.scores, call.tokens));
 }
 
@@ -152,7 +152,7 @@ void DecoderStep::Attend() {
       const size_t count = std::min(groups - group, end - begin);
       QueryAttention call = HeadsOf(calls_[begin / groups], group * kHeadGroup, count * kHeadGroup);
       call.scores = scores;
-      stack().kernels().attend(call);
+      stack().row_kernel().attend(call);
       begin += count;
     }
   });

@@ -35,7 +35,7 @@ void EncoderPass::AttendToSelf(size_t layer, const float* projected, float* out)
   row.out = out;
   for (const size_t tokens : lengths_) {
     row.tokens = tokens;
-    stack().kernels().attend_row(row);
+    stack().row_kernel().attend_row(row);
     row.projected += tokens * 3 * row.width();
     row.out += tokens * row.width();
   }

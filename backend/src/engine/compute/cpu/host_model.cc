@@ -16,7 +16,7 @@ HostModel::HostModel(std::shared_ptr<const Weights> weights, LayerPacker* packer
     return wrap ? wrap(std::move(linear), spec) : std::move(linear);
   };
   const LayerStack::Parts parts = {this->weights().file(), make,
-                                   this->weights().files().layer_norm_epsilon, kernels()};
+                                   this->weights().files().layer_norm_epsilon, row_kernel()};
   const StackShape encoder = ReadEncoder(parts.file);
   projection_ = make({"decoder/projection"});
   encoder_ = std::make_unique<const LayerStack>(encoder, parts, packer->Table(encoder.embeddings));

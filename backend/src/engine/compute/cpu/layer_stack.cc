@@ -9,13 +9,13 @@ namespace ct2triton {
 namespace {
 
 Norm MakeNorm(const LayerStack::Parts& parts, const std::string& scope) {
-  return {parts.file, scope, parts.epsilon, *parts.kernels.rows};
+  return {parts.file, scope, parts.epsilon, *parts.kernel.rows};
 }
 
 }  // namespace
 
 LayerStack::LayerStack(const StackShape& shape, const Parts& parts, Embeddings embeddings)
-    : shape_(shape), kernels_(parts.kernels), embeddings_(std::move(embeddings)) {
+    : shape_(shape), row_kernel_(parts.kernel), embeddings_(std::move(embeddings)) {
   if (shape_.bias_max_distance > 0) {
     bias_ = BiasByDistance(parts.file.Floats(shape_.BiasName()), shape_.heads,
                            shape_.bias_max_distance, /*encoder=*/shape_.side == "encoder");

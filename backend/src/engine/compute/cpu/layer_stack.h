@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "engine/compute/cpu/embeddings.h"
-#include "engine/compute/cpu/kernels.h"
 #include "engine/compute/cpu/linear.h"
 #include "engine/compute/cpu/norm.h"
 #include "engine/compute/cpu/positions.h"
+#include "engine/compute/cpu/row_kernel.h"
 #include "engine/model/stack_shape.h"
 
 namespace ct2triton {
@@ -47,7 +47,7 @@ class LayerStack {
     const ModelFile& file;
     LinearMaker linear;
     std::optional<float> epsilon;  // of norms; none: CTranslate2's default
-    const Kernels& kernels;
+    const RowKernel& kernel;
   };
   // Throws Error(kUnsupported) if a variable does not match the shape.
   LayerStack(const StackShape& shape, const Parts& parts, Embeddings embeddings);
@@ -55,7 +55,7 @@ class LayerStack {
   LayerStack& operator=(const LayerStack&) = delete;
 
   const StackShape& shape() const { return shape_; }
-  const Kernels& kernels() const { return kernels_; }
+  const RowKernel& row_kernel() const { return row_kernel_; }
   const std::vector<Layer>& layers() const { return layers_; }
   const std::optional<Norm>& embedding_norm() const { return embedding_norm_; }
   const std::optional<Norm>& output_norm() const { return output_norm_; }
@@ -81,7 +81,7 @@ class LayerStack {
   Layer MakeLayer(const Parts& parts, const std::string& scope) const;
 
   const StackShape shape_;
-  const Kernels& kernels_;
+  const RowKernel& row_kernel_;
   const Embeddings embeddings_;
   std::optional<PositionEncodings> positions_;  // none: attention has a bias instead
   std::vector<float> bias_;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
+
+#include "error.h"
 
 namespace ct2triton {
 
@@ -20,5 +23,36 @@ bool ProcessorRuns(Instructions instructions);
 // CT2_TRITON_KERNELS names. Throws Error(kInvalidArgument) for an unknown name, and
 // Error(kUnsupported) for instructions that this processor lacks.
 Instructions MostInstructions();
+
+// A kernel, which has a name, and what it needs.
+template <typename Kernel>
+struct KernelEntry {
+  Instructions needs;
+  const Kernel* kernel;
+};
+
+// The kernels of a table that this processor supports within MostInstructions(), in order. Throws
+// what MostInstructions() throws.
+template <typename Kernel, size_t kCount>
+std::vector<const Kernel*> UsableKernels(const KernelEntry<Kernel> (&table)[kCount]) {
+  const Instructions most = MostInstructions();
+  std::vector<const Kernel*> usable;
+  for (const auto& [needs, kernel] : table) {
+    if (needs <= most && ProcessorRuns(needs)) usable.push_back(kernel);
+  }
+  return usable;
+}
+
+// Throws Error(kInvalidArgument) if none has this name.
+template <typename Kernel>
+const Kernel& KernelNamed(const std::vector<const Kernel*>& kernels, const std::string& name) {
+  std::string names;
+  for (const Kernel* kernel : kernels) {
+    if (name == kernel->name) return *kernel;
+    names += (names.empty() ? "" : ", ") + std::string(kernel->name);
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              "no kernel \"" + name + "\"; this processor runs " + names);
+}
 
 }  // namespace ct2triton

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "engine/compute/cpu/kernel_body.h"
+#include "engine/compute/cpu/row_kernel_body.h"
 
 namespace ct2triton {
 namespace {

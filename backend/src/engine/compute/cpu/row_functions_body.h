@@ -14,8 +14,6 @@
 namespace ct2triton {
 namespace {
 
-using products::Exp;
-using products::Exponential;
 using products::Fma;
 
 constexpr size_t kLanes = 8;
@@ -120,8 +118,7 @@ void LogSoftmax(float* values, size_t count) {
   size_t i = 0;
   for (; count > kLanes && i + kLanes <= count; i += kLanes) {
     for (size_t k = 0; k < kLanes; ++k) {
-      const Exponential e = Exp(values[i + k] - largest);
-      lanes[k] = Fma(e.fraction, e.power, lanes[k]);
+      lanes[k] = products::ExpPlus(values[i + k] - largest, lanes[k]);
     }
   }
   float half[kHalf];

@@ -237,7 +237,7 @@ std::vector<size_t> GpuCompute::Join(const std::vector<OutputRules>& rules,
   for (size_t i = 0; i < rules.size(); ++i) {
     if (rules[i].sequences == 0) continue;
     auto candidates =
-        ChooseJointly(&rules[i], &offered[i], model_.Candidates(rules[i].map), model_.kernels());
+        ChooseJointly(&rules[i], &offered[i], model_.Candidates(rules[i].map), model_.row_kernel());
     if (candidates) (*given)[i].found.candidates = std::move(*candidates);
     for (size_t k = 0; !candidates && k < rules[i].sequences; ++k) open.push_back(i + k);
   }
@@ -421,7 +421,7 @@ GpuCompute::Given GpuCompute::GivenTo(const StepSequence& row, const OutputRules
     float* const logits = numbers_.back().data();
     const size_t outputs = numbers_.back().size();
     if (rules.candidates == 0) {
-      given.found = ChooseFrom(rules, logits, outputs, model_.kernels());
+      given.found = ChooseFrom(rules, logits, outputs, model_.row_kernel());
     } else {
       given.offered.logits = logits;
       given.found.written = true;

@@ -39,7 +39,7 @@ struct FloatTile {
 };
 
 template <typename Tile>
-class Kernels {
+class KernelOf {
  public:
   static float Quantize(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
                         std::byte* codes);
@@ -127,8 +127,8 @@ inline float QuantizeRow(const float* row, int64_t inputs, Rounding /*rounding*/
 }
 
 template <typename Tile>
-float Kernels<Tile>::Quantize(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
-                              std::byte* bytes) {
+float KernelOf<Tile>::Quantize(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
+                               std::byte* bytes) {
   auto* codes = reinterpret_cast<Code*>(bytes);
   std::memset(codes + inputs, 0, static_cast<size_t>(padded - inputs) * sizeof(Code));
   return QuantizeRow(row, inputs, rounding, codes);
@@ -186,7 +186,7 @@ inline void TileSums(int64_t count, const typename Tile::Code* rows, int64_t str
 // rows, which form tiles of nearly equal size.
 template <typename Tile>
 template <typename Finish>
-void Kernels<Tile>::EachTile(const PanelView& panels, const RowView& rows, const Finish& finish) {
+void KernelOf<Tile>::EachTile(const PanelView& panels, const RowView& rows, const Finish& finish) {
   alignas(64) Sum sums[Tile::kRows][kOutputs];
   const int64_t stride = rows.stride / static_cast<int64_t>(sizeof(Code));
   const int64_t tiles = (rows.count + Tile::kRows - 1) / Tile::kRows;
@@ -261,7 +261,7 @@ inline void Copy(const float* from, int64_t columns, float* to) {
 }
 
 template <typename Tile>
-void Kernels<Tile>::Write(const PanelView& panels, const RowView& rows, const WriteTail& tail) {
+void KernelOf<Tile>::Write(const PanelView& panels, const RowView& rows, const WriteTail& tail) {
   EachTile(panels, rows, [&](const Place& place, const Sum* sums) {
     alignas(64) float values[kOutputs];
     Rescale<kOutputs>(panels, place.column, sums, rows.inverse[place.row], values);
@@ -327,7 +327,7 @@ inline void KeepSum(const float* values, ChoiceState* state) {
 }
 
 template <typename Tile>
-void Kernels<Tile>::Choose(const PanelView& panels, const RowView& rows, ChoiceState* states) {
+void KernelOf<Tile>::Choose(const PanelView& panels, const RowView& rows, ChoiceState* states) {
   static_assert(kOutputs <= ChoiceState::kLanes);
   EachTile(panels, rows, [&](const Place& place, const Sum* sums) {
     ChoiceState* state = states + place.row;
@@ -352,9 +352,9 @@ constexpr Kernel MakeKernel(const char* name, WeightType weights = WeightType::k
           Tile::kGroup,
           sizeof(typename Tile::Code),
           sizeof(typename Tile::Code) == 1,
-          &Kernels<Tile>::Quantize,
-          &Kernels<Tile>::Write,
-          &Kernels<Tile>::Choose};
+          &KernelOf<Tile>::Quantize,
+          &KernelOf<Tile>::Write,
+          &KernelOf<Tile>::Choose};
 }
 
 }  // namespace

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/compute/cpu/products/kernel_choice.h"
 
+#include <algorithm>
+
 #include "engine/compute/cpu/processor.h"
-#include "error.h"
 
 namespace ct2triton::products {
 namespace {
 
-struct Entry {
-  Instructions needs;
-  const Kernel* kernel;
-};
-
-// Fastest first among kernels for the same type of weights.
-constexpr Entry kFastestFirst[] = {
+// Among kernels for the same type of weights.
+constexpr KernelEntry<Kernel> kFastestFirst[] = {
 #if defined(__x86_64__)
     {Instructions::kAvx512Vnni, &kAvx512VnniKernel},
     {Instructions::kAvxVnni, &kAvxVnniKernel},
@@ -27,26 +23,17 @@ constexpr Entry kFastestFirst[] = {
 
 }  // namespace
 
-std::vector<const Kernel*> UsableKernels(WeightType weights) {
-  const Instructions most = MostInstructions();
-  std::vector<const Kernel*> kernels;
-  for (const auto& [needs, kernel] : kFastestFirst) {
-    if (kernel->weights != weights || needs > most) continue;
-    if (ProcessorRuns(needs)) kernels.push_back(kernel);
-  }
+std::vector<const Kernel*> KernelsFor(WeightType weights) {
+  auto kernels = UsableKernels(kFastestFirst);
+  const auto other = [=](const Kernel* kernel) { return kernel->weights != weights; };
+  kernels.erase(std::remove_if(kernels.begin(), kernels.end(), other), kernels.end());
   return kernels;
 }
 
 const Kernel& KernelNamed(const std::string& name, WeightType weights) {
-  std::string names;
-  for (const Kernel* kernel : UsableKernels(weights)) {
-    if (name == kernel->name) return *kernel;
-    names += (names.empty() ? "" : ", ") + std::string(kernel->name);
-  }
-  throw Error(ErrorCode::kInvalidArgument,
-              "no kernels \"" + name + "\"; this processor runs " + names);
+  return ct2triton::KernelNamed(KernelsFor(weights), name);
 }
 
-const Kernel& DefaultKernel(WeightType weights) { return *UsableKernels(weights).front(); }
+const Kernel& DefaultKernel(WeightType weights) { return *KernelsFor(weights).front(); }
 
 }  // namespace ct2triton::products

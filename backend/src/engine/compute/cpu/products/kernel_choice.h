@@ -10,7 +10,7 @@ namespace ct2triton::products {
 
 // The kernels for such weights that this processor supports within MostInstructions(), fastest
 // first; always includes the plain one. All three functions throw what MostInstructions() throws.
-std::vector<const Kernel*> UsableKernels(WeightType weights);
+std::vector<const Kernel*> KernelsFor(WeightType weights);
 
 // The usable kernel called `name`. Throws Error(kInvalidArgument).
 const Kernel& KernelNamed(const std::string& name, WeightType weights);

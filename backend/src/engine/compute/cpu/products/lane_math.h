@@ -5,14 +5,14 @@
 // Every kernel file compiles its own copy (hence the anonymous namespace), without contraction:
 // only Fma is a fused multiply-add.
 //
-// Sources of the formulas: exp is Cephes' expf in the order of avx_mathfun, with the multiply-adds
-// that GCC contracts there; tanh is Eigen's rational approximation; erf is Abramowitz and Stegun
+// Sources of the formulas: tanh is Eigen's rational approximation; erf is Abramowitz and Stegun
 // 7.1.26.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
+#include "engine/compute/cpu/exponential.h"
 #include "engine/compute/cpu/products/kernel.h"
 
 namespace ct2triton::products {
@@ -20,41 +20,35 @@ namespace {
 
 inline float Fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
-// exp(x) = fraction * power, the power one of two. CTranslate2's compiler contracts the product
-// with an addition that follows.
-struct Exponential {
-  float fraction;
-  float power;
+// A float as a register of one lane.
+struct OneLane {
+  using Register = float;
+
+  static float Set(float value) { return value; }
+  static float Add(float a, float b) { return a + b; }
+  static float Multiply(float a, float b) { return a * b; }
+  static float MultiplyAdd(float a, float b, float c) { return Fma(a, b, c); }
+  static float Min(float a, float b) { return a < b ? a : b; }
+  static float Max(float a, float b) { return a > b ? a : b; }
+  static float Floor(float a) { return __builtin_floorf(a); }
 };
 
-inline Exponential Exp(float x) {
-  x = x < 88.3762626647949f ? x : 88.3762626647949f;
-  x = x > -88.3762626647949f ? x : -88.3762626647949f;
-  const float n = __builtin_floorf(Fma(x, 1.44269504088896341f, 0.5f));
-  // x - n * ln 2, with ln 2 in two parts.
-  x = Fma(-n, 0.693359375f, x);
-  x = Fma(-n, -2.12194440e-4f, x);
-  float y = 1.9875691500e-4f;
-  y = Fma(y, x, 1.3981999507e-3f);
-  y = Fma(y, x, 8.3334519073e-3f);
-  y = Fma(y, x, 4.1665795894e-2f);
-  y = Fma(y, x, 1.6666665459e-1f);
-  y = Fma(y, x, 5.0000001201e-1f);
-  y = Fma(y, x * x, x);
-  const int32_t bits = (static_cast<int32_t>(n) + 127) * (1 << 23);
-  Exponential result{y + 1.0f, 0.0f};
-  std::memcpy(&result.power, &bits, sizeof bits);
-  return result;
+inline float PowerOfTwo(float octaves) {
+  const int32_t bits = (static_cast<int32_t>(octaves) + 127) * (1 << 23);
+  float power;
+  std::memcpy(&power, &bits, sizeof bits);
+  return power;
 }
 
 inline float ExpValue(float x) {
-  const Exponential e = Exp(x);
-  return e.fraction * e.power;
+  const auto e = Exp<OneLane>(x);
+  return e.fraction * PowerOfTwo(e.octaves);
 }
 
-inline float OnePlusExp(float x) {
-  const Exponential e = Exp(x);
-  return Fma(e.fraction, e.power, 1.0f);
+// c + exp(x), contracted.
+inline float ExpPlus(float x, float c) {
+  const auto e = Exp<OneLane>(x);
+  return Fma(e.fraction, PowerOfTwo(e.octaves), c);
 }
 
 inline float Tanh(float given) {
@@ -95,11 +89,11 @@ inline float Activate(float x) {
     case Activation::kGeluTanh:
       return 0.5f * (x * (1.0f + Tanh(0.7978845608028654f * Fma(0.044715f, x * x * x, x))));
     case Activation::kGeluSigmoid:
-      return x / OnePlusExp(-1.702f * x);
+      return x / ExpPlus(-1.702f * x, 1.0f);
     case Activation::kSwish:
-      return x / OnePlusExp(-x);
+      return x / ExpPlus(-x, 1.0f);
     case Activation::kSigmoid:
-      return 1.0f / OnePlusExp(-x);
+      return 1.0f / ExpPlus(-x, 1.0f);
     case Activation::kTanh:
       return Tanh(x);
     case Activation::kNone:

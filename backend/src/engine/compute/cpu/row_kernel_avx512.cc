@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For processors with AVX-512F.
-#include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/row_kernel.h"
 
 #if defined(__x86_64__)
 
@@ -15,8 +15,8 @@
 #include <cstddef>
 
 #define KERNEL_TARGET __attribute__((target("avx512f")))
-#include "engine/compute/cpu/kernel_body.h"
 #include "engine/compute/cpu/row_attention_body.h"
+#include "engine/compute/cpu/row_kernel_body.h"
 
 namespace ct2triton {
 namespace {
@@ -38,8 +38,9 @@ struct Avx512Lanes {
     return _mm512_fmadd_ps(a, b, c);
   }
   KERNEL_TARGET static Register Max(Register a, Register b) { return _mm512_max_ps(a, b); }
-  KERNEL_TARGET static Register Round(Register a) {
-    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  KERNEL_TARGET static Register Min(Register a, Register b) { return _mm512_min_ps(a, b); }
+  KERNEL_TARGET static Register Floor(Register a) {
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
   }
   KERNEL_TARGET static Register TimesPowerOfTwo(Register a, Register power) {
     return _mm512_scalef_ps(a, power);
@@ -64,8 +65,8 @@ struct Avx512Lanes {
 
 }  // namespace
 
-const Kernels kAvx512Kernels = {"avx512", &Attend<Avx512Lanes>, &AttendRow<Avx512Lanes>,
-                                &FirstMaximum<Avx512Lanes>, &kAvx2RowFunctions};
+const RowKernel kAvx512RowKernel = {"avx512", &Attend<Avx512Lanes>, &AttendRow<Avx512Lanes>,
+                                    &FirstMaximum<Avx512Lanes>, &kAvx2RowFunctions};
 
 }  // namespace ct2triton
 

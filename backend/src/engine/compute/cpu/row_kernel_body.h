@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels, written once in terms of `Lanes`: a register of kWidth floats and its operations.
-// kernels_*.cc include this with their own Lanes, after defining the target processor
-// (KERNEL_TARGET). Everything is in an unnamed namespace, so that no file gets the code of another.
+// The kernel of a row, written once in terms of `Lanes`: a register of kWidth floats and its
+// operations. row_kernel_*.cc include this with their own Lanes, after defining the target
+// processor (KERNEL_TARGET). Everything is in an unnamed namespace, so that no file gets the code
+// of another.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/compute/cpu/kernels.h"
-
-#ifndef KERNEL_TARGET
-#define KERNEL_TARGET
-#endif
+#include "engine/compute/cpu/exponential.h"
+#include "engine/compute/cpu/row_kernel.h"
 
 namespace ct2triton {
 namespace {
@@ -54,21 +52,11 @@ KERNEL_TARGET inline void FourDots(const float* a, size_t a_step, const float* b
   Lanes::FourSums(sums, out);
 }
 
-// e to the power of each value, none of which is above 0: a polynomial of degree 6 on half an
-// octave, after Cephes; its error is about 1e-7 of the result.
+// e to the power of each value, none of which is above 0.
 template <typename Lanes>
-KERNEL_TARGET typename Lanes::Register Exp(typename Lanes::Register x) {
-  x = Lanes::Max(x, Lanes::Set(-87));
-  const auto octaves = Lanes::Round(Lanes::Multiply(x, Lanes::Set(1.44269504088896341f)));
-  // ln 2 in two parts, so that the product with the first is exact.
-  x = Lanes::MultiplyAdd(octaves, Lanes::Set(-0.693359375f), x);
-  x = Lanes::MultiplyAdd(octaves, Lanes::Set(2.12194440e-4f), x);
-  auto y = Lanes::Set(1.9875691500e-4f);
-  for (const float factor : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
-                             5.0000001201e-1f, 1.0f, 1.0f}) {
-    y = Lanes::MultiplyAdd(y, x, Lanes::Set(factor));
-  }
-  return Lanes::TimesPowerOfTwo(y, octaves);
+KERNEL_TARGET typename Lanes::Register ExpValues(typename Lanes::Register x) {
+  const auto e = Exp<Lanes>(Lanes::Max(x, Lanes::Set(-87)));
+  return Lanes::TimesPowerOfTwo(e.fraction, e.octaves);
 }
 
 template <typename Lanes>
@@ -96,7 +84,7 @@ KERNEL_TARGET void Softmax(float* scores, size_t count) {
   auto sums = Lanes::Set(0);
   size_t i = 0;
   for (; i + Lanes::kWidth <= count; i += Lanes::kWidth) {
-    const auto weight = Exp<Lanes>(Lanes::Add(Lanes::Load(scores + i), shift));
+    const auto weight = ExpValues<Lanes>(Lanes::Add(Lanes::Load(scores + i), shift));
     Lanes::Store(scores + i, weight);
     sums = Lanes::Add(sums, weight);
   }
@@ -104,7 +92,7 @@ KERNEL_TARGET void Softmax(float* scores, size_t count) {
   if (i < count) {
     float rest[Lanes::kWidth] = {};
     std::copy(scores + i, scores + count, rest);
-    Lanes::Store(rest, Exp<Lanes>(Lanes::Add(Lanes::Load(rest), shift)));
+    Lanes::Store(rest, ExpValues<Lanes>(Lanes::Add(Lanes::Load(rest), shift)));
     for (size_t k = 0; i < count; ++i, ++k) sum += scores[i] = rest[k];
   }
   const float share = 1 / sum;

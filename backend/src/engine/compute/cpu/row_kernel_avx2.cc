@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For processors with AVX2 and FMA.
-#include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/row_kernel.h"
 
 #if defined(__x86_64__)
 
@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #define KERNEL_TARGET __attribute__((target("avx2,fma")))
-#include "engine/compute/cpu/kernel_body.h"
 #include "engine/compute/cpu/row_attention_body.h"
+#include "engine/compute/cpu/row_kernel_body.h"
 
 namespace ct2triton {
 namespace {
@@ -36,9 +36,8 @@ struct Avx2Lanes {
     return _mm256_fmadd_ps(a, b, c);
   }
   KERNEL_TARGET static Register Max(Register a, Register b) { return _mm256_max_ps(a, b); }
-  KERNEL_TARGET static Register Round(Register a) {
-    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  }
+  KERNEL_TARGET static Register Min(Register a, Register b) { return _mm256_min_ps(a, b); }
+  KERNEL_TARGET static Register Floor(Register a) { return _mm256_floor_ps(a); }
   KERNEL_TARGET static Register TimesPowerOfTwo(Register a, Register power) {
     constexpr int kBias = 127;
     constexpr int kMantissaBits = 23;
@@ -63,8 +62,8 @@ struct Avx2Lanes {
 
 }  // namespace
 
-const Kernels kAvx2Kernels = {"avx2", &Attend<Avx2Lanes>, &AttendRow<Avx2Lanes>,
-                              &FirstMaximum<Avx2Lanes>, &kAvx2RowFunctions};
+const RowKernel kAvx2RowKernel = {"avx2", &Attend<Avx2Lanes>, &AttendRow<Avx2Lanes>,
+                                  &FirstMaximum<Avx2Lanes>, &kAvx2RowFunctions};
 
 }  // namespace ct2triton
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstddef>
 
-#include "engine/compute/cpu/kernel_body.h"
-#include "engine/compute/cpu/kernels.h"
 #include "engine/compute/cpu/row_attention_body.h"
+#include "engine/compute/cpu/row_kernel.h"
+#include "engine/compute/cpu/row_kernel_body.h"
 
 namespace ct2triton {
 namespace {
@@ -49,8 +49,11 @@ struct PlainLanes {
   static Register Max(const Register& a, const Register& b) {
     return Each([&](size_t i) { return a.lane[i] < b.lane[i] ? b.lane[i] : a.lane[i]; });
   }
-  static Register Round(const Register& a) {
-    return Each([&](size_t i) { return std::nearbyint(a.lane[i]); });
+  static Register Min(const Register& a, const Register& b) {
+    return Each([&](size_t i) { return b.lane[i] < a.lane[i] ? b.lane[i] : a.lane[i]; });
+  }
+  static Register Floor(const Register& a) {
+    return Each([&](size_t i) { return std::floor(a.lane[i]); });
   }
   static Register TimesPowerOfTwo(const Register& a, const Register& power) {
     return Each([&](size_t i) { return std::ldexp(a.lane[i], static_cast<int>(power.lane[i])); });
@@ -68,7 +71,7 @@ struct PlainLanes {
 
 }  // namespace
 
-const Kernels kPlainKernels = {"plain", &Attend<PlainLanes>, &AttendRow<PlainLanes>,
-                               &FirstMaximum<PlainLanes>, &kPlainRowFunctions};
+const RowKernel kPlainRowKernel = {"plain", &Attend<PlainLanes>, &AttendRow<PlainLanes>,
+                                   &FirstMaximum<PlainLanes>, &kPlainRowFunctions};
 
 }  // namespace ct2triton

@@ -59,8 +59,8 @@ constexpr size_t RowScratchFloats(size_t tokens, size_t heads, size_t head_dim) 
   return tokens * (heads + 4 + 2 * head_dim);
 }
 
-// The code of the decode loop that depends on the processor.
-struct Kernels {
+// The functions of decode loops for one row at a time, for one instruction set.
+struct RowKernel {
   const char* name;
   void (*attend)(const QueryAttention& call);
   void (*attend_row)(const RowAttention& row);
@@ -71,16 +71,16 @@ struct Kernels {
 
 // The fastest that this processor supports within MostInstructions()
 // (engine/compute/cpu/processor.h). Throws what MostInstructions() throws.
-const Kernels& ChooseKernels();
+const RowKernel& FastestRowKernel();
 
-// "plain", "avx2", "avx512". Throws Error(kInvalidArgument) for names not in KernelNames().
-const Kernels& KernelsNamed(const std::string& name);
-// Names of the kernels that ChooseKernels() chooses from, fastest last.
-std::vector<std::string> KernelNames();
+// "plain", "avx2", "avx512". Throws Error(kInvalidArgument) for names not in RowKernelNames().
+const RowKernel& RowKernelNamed(const std::string& name);
+// Names of the kernels that FastestRowKernel() chooses from, fastest first.
+std::vector<std::string> RowKernelNames();
 
 // Each in a file of its own.
-extern const Kernels kPlainKernels;
-extern const Kernels kAvx2Kernels;
-extern const Kernels kAvx512Kernels;
+extern const RowKernel kPlainRowKernel;
+extern const RowKernel kAvx2RowKernel;
+extern const RowKernel kAvx512RowKernel;
 
 }  // namespace ct2triton
