@@ -37,7 +37,7 @@ from ct2_triton.bench.setup import Row, Setup
 from ct2_triton.bench.workload import SENTENCES, text_workload
 from ct2_triton.client.tokenization import Tokenizer
 from ct2_triton.serve import ServerOptions, TritonServer
-from ct2_triton.serve.model_configs import count_gpus
+from ct2_triton.serve.machine import count_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

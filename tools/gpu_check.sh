@@ -44,7 +44,7 @@ export PATH=$PWD/.venv/bin:$PATH
 if [ "$device" = gpu ]; then
   python tools/gpu_report.py missing $parts || exit 2
   # The server finds cuBLAS in a wheel; what runs without it is told where.
-  cublas=$(python -c 'from ct2_triton.serve.model_configs import cublas_wheel_folder as f; print(f() or "")')
+  cublas=$(python -c 'from ct2_triton.serve.machine import cublas_wheel_folder as f; print(f() or "")')
   export LD_LIBRARY_PATH=$cublas:${LD_LIBRARY_PATH:-}
 fi
 mkdir "$output"

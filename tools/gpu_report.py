@@ -19,7 +19,7 @@ from typing import Any
 
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.record import Run, ratios
-from ct2_triton.serve.model_configs import count_gpus, has_cublas
+from ct2_triton.serve.machine import count_gpus, has_cublas
 from gpu_images import OUTPUT, CompileError, find_nvrtc, is_current
 
 CALLS, LOOP = "ct2-triton-float16", "ct2-triton-loop-float16"

@@ -14,7 +14,7 @@ import gpu_report
 from ct2_triton.bench.contenders import contender_names, make_contender
 from ct2_triton.bench.record import Round, Run, Sample, ScenarioRecord
 from ct2_triton.bench.setup import Setup
-from ct2_triton.serve.model_configs import count_gpus
+from ct2_triton.serve.machine import count_gpus
 from device_report import TWICE, Outcome
 from support.commands import run
 

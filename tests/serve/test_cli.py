@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.serve.model_configs import count_gpus
+from ct2_triton.serve.machine import count_gpus
 from serve.serving import COMMAND, read_ready, server_of, serving
 from support import forked
 from support.commands import run

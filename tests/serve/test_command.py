@@ -14,7 +14,7 @@ from ct2_triton.serve.command import (
     server_environment,
 )
 from ct2_triton.serve.installation import ServerInstallation
-from ct2_triton.serve.model_configs import has_cublas
+from ct2_triton.serve.machine import has_cublas
 
 _FOLDER = BackendFolder(Path("/cache/backends"), Path("/nowhere/lib"))
 

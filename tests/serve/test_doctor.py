@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.serve.model_configs import count_gpus
+from ct2_triton.serve.machine import count_gpus
 from support import emulated_gpu
 from support.commands import run
 from support.ports import free_ports

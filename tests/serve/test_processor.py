@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.serve.model_configs import int8_calls_are_inexact, read_model_configs
+from ct2_triton.serve.machine import int8_calls_are_inexact
+from ct2_triton.serve.model_configs import read_model_configs
 
 ZEN_3 = "vendor_id : AuthenticAMD\nflags : sse2 avx avx2 fma\n"
 ZEN_4 = "vendor_id : AuthenticAMD\nflags : sse2 avx avx2 avx512f avx512_vnni\n"

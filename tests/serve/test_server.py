@@ -17,7 +17,7 @@ import tritonclient.grpc as grpc_client
 
 from ct2_triton.serve import Ports, ServerOptions, TritonServer
 from ct2_triton.serve.errors import PortInUseError, ServeError, ServerStartError
-from ct2_triton.serve.model_configs import count_gpus
+from ct2_triton.serve.machine import count_gpus
 from support import servers as shared
 from support.ports import free_ports
 from support.repository import ONLY_THE_BACKEND, write_identity_model, write_model

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ct2_triton.serve import TritonServer
-from ct2_triton.serve.model_configs import count_gpus
+from ct2_triton.serve.machine import count_gpus
 from server import configs
 from server.conftest import LoadFailure, LoadModel
 from server.helpers import Connection, Ids, Reference, sentences

@@ -51,7 +51,7 @@ from ct2_triton.bench.shapes import SHAPES, write_shape
 from ct2_triton.bench.workload import SENTENCES, random_workload, text_workload
 from ct2_triton.client.tokenization import Tokenizer
 from ct2_triton.interrupts import interrupts_say
-from ct2_triton.serve.model_configs import count_gpus
+from ct2_triton.serve.machine import count_gpus
 
 if TYPE_CHECKING:
     import argparse

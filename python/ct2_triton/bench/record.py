@@ -19,7 +19,7 @@ import numpy as np
 import ct2_triton
 from ct2_triton.bench.contenders.base import ServerCounts
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.serve.model_configs import count_gpus
+from ct2_triton.serve.machine import count_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

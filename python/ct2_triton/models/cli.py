@@ -25,7 +25,8 @@ from ct2_triton.client.servers import DEFAULT_URL
 from ct2_triton.connection_arguments import add_access_arguments
 from ct2_triton.errors import ConnectionLostError, PreparedModelError, VersionError
 from ct2_triton.model_versions import listed
-from ct2_triton.models.catalog import CatalogEntry, RunningServer, find, read_catalog
+from ct2_triton.models.catalog import CatalogEntry, find, read_catalog
+from ct2_triton.models.server import RunningServer
 from ct2_triton.prepared_model import DEFAULT_TEXT, default_repository
 
 if TYPE_CHECKING:

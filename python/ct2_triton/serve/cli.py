@@ -29,20 +29,12 @@ from ct2_triton.prepare.options import (
     preparation_options,
 )
 from ct2_triton.prepared_model import CONFIG_NAME, DEFAULT_TEXT, default_repository
-from ct2_triton.serve import doctor, model_configs
+from ct2_triton.serve import doctor, machine, model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.chosen_models import choose_models, repository_of
 from ct2_triton.serve.command import exposure_warnings
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.installation import find_server, release_warnings
-from ct2_triton.serve.model_configs import (
-    CUBLAS,
-    INEXACT_INT8,
-    count_gpus,
-    has_cublas,
-    int8_calls_are_inexact,
-    lacks_gpu,
-)
 from ct2_triton.serve.options import Ports, ServerOptions, check_free
 from ct2_triton.serve.server import Supervisor, TritonServer
 from ct2_triton.shared_files import user_cache
@@ -244,11 +236,11 @@ def _check_model_configs(options: ServerOptions) -> None:
     for warning in model_configs.warnings(configs):
         _LOG.warning(warning)
     calls = any(config.may_call_at_int8 for config in configs)
-    if calls and int8_calls_are_inexact({**os.environ, **options.environment}):
-        _LOG.warning(INEXACT_INT8)
-    if count_gpus() > 0:
+    if calls and machine.int8_calls_are_inexact({**os.environ, **options.environment}):
+        _LOG.warning(machine.INEXACT_INT8)
+    if machine.count_gpus() > 0:
         _check_cublas()
-    if not lacks_gpu(options.environment):
+    if not machine.lacks_gpu(options.environment):
         return
     complaints = model_configs.gpu_complaints(configs)
     if not complaints:
@@ -262,10 +254,10 @@ def _check_model_configs(options: ServerOptions) -> None:
 
 
 def _check_cublas() -> None:
-    if not has_cublas():
+    if not machine.has_cublas():
         _LOG.warning(
-            f"CTranslate2 needs {CUBLAS} on a GPU and the loader does not find it: models on a GPU "
-            "will fail; 'pip install nvidia-cublas-cu12', or put it on LD_LIBRARY_PATH"
+            f"CTranslate2 needs {machine.CUBLAS} on a GPU and the loader does not find it: models "
+            "on a GPU will fail; 'pip install nvidia-cublas-cu12', or put it on LD_LIBRARY_PATH"
         )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.serve.errors import ServeError
-from ct2_triton.serve.model_configs import count_gpus, cublas_wheel_folder
+from ct2_triton.serve.machine import count_gpus, cublas_wheel_folder
 
 if TYPE_CHECKING:
     from ct2_triton.serve.backend_files import BackendFolder

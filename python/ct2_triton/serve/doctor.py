@@ -15,18 +15,10 @@ from ct2_triton.engine_library import load_core
 from ct2_triton.errors import Ct2TritonError, PreparedModelError
 from ct2_triton.model_versions import followed_by
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TOKENIZER_NAME, TokenRules
-from ct2_triton.serve import model_configs
+from ct2_triton.serve import machine, model_configs
 from ct2_triton.serve.backend_files import find_backend_files
 from ct2_triton.serve.errors import ModelRepositoryError
 from ct2_triton.serve.installation import find_server
-from ct2_triton.serve.model_configs import (
-    CUBLAS,
-    INEXACT_INT8,
-    count_gpus,
-    has_cublas,
-    int8_calls_are_inexact,
-    lacks_gpu,
-)
 from ct2_triton.serve.options import check_free
 from ct2_triton.serve.server import TritonServer
 
@@ -105,16 +97,16 @@ def _processor() -> Iterator[str]:
     fastest = core.kernels()[0]
     slow = "; this processor lacks AVX2: int8 will be slow" if fastest == "plain" else ""
     yield f"{core.usable_cores()} cores, int8 with {fastest}{slow}"
-    if int8_calls_are_inexact():
-        yield INEXACT_INT8
+    if machine.int8_calls_are_inexact():
+        yield machine.INEXACT_INT8
 
 
 def _gpu() -> Iterator[str]:
-    count = count_gpus()
-    if count and not has_cublas():
+    count = machine.count_gpus()
+    if count and not machine.has_cublas():
         raise ModelRepositoryError(
-            f"{count} found, but not {CUBLAS}: 'pip install nvidia-cublas-cu12', or put it on "
-            "LD_LIBRARY_PATH"
+            f"{count} found, but not {machine.CUBLAS}: 'pip install nvidia-cublas-cu12', or put it "
+            "on LD_LIBRARY_PATH"
         )
     yield f"{count} found" if count else "none: models decode on the CPU"
 
@@ -154,7 +146,7 @@ def _describe(options: ServerOptions, folders: Sequence[Path]) -> Iterator[str]:
     with _only(folders) as repository:
         configs = model_configs.read_model_configs([repository])
         complaints = model_configs.warnings(configs)
-        if lacks_gpu(options.environment):
+        if machine.lacks_gpu(options.environment):
             complaints += model_configs.gpu_complaints(configs)
         if complaints:
             raise ModelRepositoryError("\n".join(complaints))

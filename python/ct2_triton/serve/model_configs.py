@@ -2,15 +2,11 @@
 """Check the configs of a model repository for settings that Triton refuses or handles badly.
 
 Three settings fail, or do harm, before our backend is called. An invalid config is left to Triton,
-which names the place; settings that the installed protobuf messages lack are ignored. What a config
-needs of the machine is found here, too: GPUs, real or emulated, cuBLAS, and exact int8 products.
+which names the place; settings that the installed protobuf messages lack are ignored.
 """
 
 from __future__ import annotations
 
-import ctypes
-import importlib.util
-import os
 import tempfile
 import weakref
 from contextlib import suppress
@@ -21,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from ct2_triton.errors import VersionError
 from ct2_triton.prepared_model import CONFIG_NAME, parse_config
 from ct2_triton.serve.errors import ModelRepositoryError
+from ct2_triton.serve.machine import is_emulated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ct2_triton.serve.options import ServerOptions
 
@@ -137,76 +134,6 @@ def _configs_of(repository: Path) -> Iterator[ModelConfig]:
         place = path.resolve() if path.parent.is_symlink() else path
         with suppress(VersionError):
             yield ModelConfig(path.parent.name, place, parse_config(text, path))
-
-
-# The library that CTranslate2 loads for its first product on a GPU; its wheel has the others.
-CUBLAS = "libcublas.so.12"
-
-
-def count_gpus() -> int:
-    """Return the CUDA driver's number of devices (0 without it), as CUDA_VISIBLE_DEVICES allows."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return 0
-    count = ctypes.c_int(0)
-    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
-        return 0
-    return count.value
-
-
-def cublas_wheel_folder() -> Path | None:
-    """Find cuBLAS 12 in a Python wheel, which the loader does not search by itself."""
-    spec = importlib.util.find_spec("nvidia")
-    for location in (spec and spec.submodule_search_locations) or ():
-        for library in sorted(Path(location).glob(f"*/lib/{CUBLAS}")):
-            return library.parent
-    return None
-
-
-def has_cublas() -> bool:
-    """Return whether a server on this machine finds cuBLAS 12, by the loader or in a wheel."""
-    if cublas_wheel_folder() is not None:
-        return True
-    try:
-        ctypes.CDLL(CUBLAS)
-    except OSError:
-        return False
-    return True
-
-
-INEXACT_INT8 = (
-    "this processor lacks VNNI, so CTranslate2's calls at int8 are inexact; decode loops are exact,"
-    " and CT2_USE_MKL=1 or compute_type float32 makes calls exact and slower"
-)
-
-
-def int8_calls_are_inexact(
-    variables: Mapping[str, str] = os.environ, processor: Path = Path("/proc/cpuinfo")
-) -> bool:
-    """Return whether oneDNN multiplies int8 and adds the products in 16 bits.
-
-    On Intel, or if configured, CTranslate2 uses MKL instead.
-    """
-    try:
-        found = processor.read_text(encoding="utf-8")
-    except OSError:
-        return False
-    by_mkl = variables.get("CT2_USE_MKL", "GenuineIntel" if "GenuineIntel" in found else "0")
-    return "avx2" in found and "vnni" not in found and by_mkl.lower() in {"0", "false"}
-
-
-_VARIABLE = "CT2_TRITON_GPU"  # as the backend reads it
-
-
-def is_emulated(environment: Mapping[str, str]) -> bool:
-    """Return whether CT2_TRITON_GPU, here or in `environment`, asks for an emulated GPU."""
-    return {**os.environ, **environment}.get(_VARIABLE) == "emulated"
-
-
-def lacks_gpu(environment: Mapping[str, str]) -> bool:
-    """Return whether there is no GPU, not even an emulated one."""
-    return count_gpus() == 0 and not is_emulated(environment)
 
 
 def mapped_to_cpu(options: ServerOptions, owner: object) -> ServerOptions:

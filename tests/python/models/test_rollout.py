@@ -13,8 +13,8 @@ import pytest
 
 from ct2_triton.cli import models
 from ct2_triton.errors import OutputError, PreparedModelError, VersionError
-from ct2_triton.models.catalog import RunningServer
 from ct2_triton.models.rollout import promote, rollback
+from ct2_triton.models.server import RunningServer
 from ct2_triton.prepare import PrepareOptions, prepare
 
 
