@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,6 +54,7 @@ _ROUNDING = 0.0001  # margin if all translations are alike
 _GREATEST_SCORE = -0.001  # largest bound that the backend accepts
 _COPIED = 0.7  # the backend's default bound on the share of copied words
 _LEAST_GAP = 0.6  # of a bound: one word without a counterpart is no gap, in a text of any length
+_OF_GPUS = re.compile("b?float16")
 _IN_WORDS = 0.005  # share of translations with numbers in words up to which all numbers count
 
 
@@ -151,14 +153,26 @@ def add_quality(
     texts = [QualityText.parse(entry) for entry in options.quality_texts]
     if not texts:
         return {}
+    settings, replaced = _on_a_cpu(settings)
     try:
         served = ServedModel(model, tokenizer_folder, rules, settings)
     except (ImportError, EngineLibraryError) as error:
         raise SettingError(f"{_OPTION} needs the judge of the backend: {error}") from error
     statistics = measure(served, rules, texts)
     write_json(model / FILE_NAME, statistics)
-    report(f"verdicts: statistics of {', '.join(statistics['languages']) or 'the model'}")
+    report(f"verdicts: statistics of {', '.join(statistics['languages']) or 'the model'}{replaced}")
     return {"quality": {"texts": [_record(text) for text in texts]}}
+
+
+def _on_a_cpu(settings: Sequence[Parameter]) -> tuple[list[Parameter], str]:
+    """Replace a compute type that only GPUs have, and return words that say so."""
+    kept, said = [], ""
+    for one in settings:
+        value = _OF_GPUS.sub("float32", one.value) if one.name == "compute_type" else one.value
+        kept.append(replace(one, value=value))
+        if value != one.value:
+            said = f", measured in {value}, since no CPU computes in {one.value}"
+    return kept, said
 
 
 def measure(model: ServedModel, rules: TokenRules, texts: Sequence[QualityText]) -> dict[str, Any]:

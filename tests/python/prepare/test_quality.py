@@ -142,6 +142,28 @@ def test_another_precision_is_served_with_the_heads_of_its_statistics(tmp_path: 
     assert "uncovered" in _gaps(statistics_of(model))
 
 
+@pytest.mark.parametrize(
+    ("compute_type", "measured"), [("float16", "float32"), ("int8_bfloat16", "int8_float32")]
+)
+def test_a_type_that_only_gpus_compute_in_is_measured_in_that_of_a_cpu(
+    tmp_path: Path, text: Path, compute_type: str, measured: str
+) -> None:
+    texts, lines = (f"en:de={text}",), []
+    found = []
+    for name in (compute_type, measured):
+        options = PrepareOptions(
+            "demo", tmp_path / name, quality_texts=texts, settings={"compute_type": name}
+        )
+        found.append(prepare(options, lines.append))
+    assert statistics_of(found[0]) == statistics_of(found[1])
+    assert f'"{compute_type}"' in (found[0].directory / CONFIG_NAME).read_text(encoding="utf-8")
+    said = [line for line in lines if f"measured in {measured}" in line]
+    assert said == [
+        f"verdicts: statistics of deu_Latn, eng_Latn, measured in {measured}, since no CPU "
+        f"computes in {compute_type}"
+    ]
+
+
 def test_heads_that_the_model_does_not_have_are_refused(tmp_path: Path, text: Path) -> None:
     options = PrepareOptions(
         "demo", tmp_path / "made", quality_texts=(f"en:de={text}",),
