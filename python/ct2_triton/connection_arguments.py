@@ -67,8 +67,8 @@ def add_access_arguments(group: argparse._ActionsContainer) -> None:
         default=[],
         type=header,
         metavar="'NAME: VALUE'",
-        help="send this with every request, such as a secret that the server asks for; may be "
-        "repeated (visible in lists of processes: prefer the variable)",
+        help="send this with every request, such as a secret that the server asks for; repeatable "
+        "(visible in lists of processes: prefer the variable)",
     )
     for flag, text in (
         ("ca", "certificates (PEM) of the authorities to trust (default: the usual ones)"),

@@ -43,6 +43,21 @@ def test_the_commands_are_those_of_the_package() -> None:
     assert "ct2-translate bulk" in PROGRAMS
 
 
+def test_an_option_has_one_kind_of_value_in_all_commands() -> None:
+    kinds: dict[str, set[str]] = {}
+    page = command_line_doc.PAGE.read_text(encoding="utf-8")
+    for flag, value in re.findall(r"^\| .*?`(--[\w-]+)`(?: `([^`]+)`)? \|", page, re.MULTILINE):
+        kinds.setdefault(flag, set()).add(value)
+    assert len(kinds) > 100
+    several = {flag: sorted(found) for flag, found in kinds.items() if len(found) > 1}
+    assert several == {
+        "--glossary": ["NAME=FILE", "[LANGUAGE=]FILE"],  # a request to the gateway names one
+        "--model": ["MODEL", "NAMES"],  # the gateway has several
+        "--output": ["FILE", "FOLDER"],
+        "--to": ["LANGUAGE", "LANGUAGES"],
+    }
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_flag_of_the_help_is_on_the_page(program: str) -> None:
     name, *words = program.split()

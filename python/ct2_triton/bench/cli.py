@@ -113,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_what(parser)
     add_workload(parser)
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
+        "--output", type=Path, metavar="FOLDER", help="folder for the results (default: a new one)"
     )
     commands = parser.add_subparsers(dest="command", metavar="compare|quality")
     both = commands.add_parser("compare", help="print two runs side by side")
@@ -184,7 +184,10 @@ def add_what(parser: argparse.ArgumentParser) -> None:
         help="where all contenders translate (default: %(default)s)",
     )
     parser.add_argument(
-        "--rounds", type=count, help="measurements of each contender in each scenario (default: 3)"
+        "--rounds",
+        type=count,
+        metavar="N",
+        help="measurements of each contender in each scenario (default: 3)",
     )
     parser.add_argument(
         "--minutes",
@@ -193,7 +196,7 @@ def add_what(parser: argparse.ArgumentParser) -> None:
     )
     for name, value, what in (
         ("--models", 1, "serve the model under this many names, as if they were several models"),
-        ("--beam", 1, "beam size of every translation"),
+        ("--beam-size", 1, "beam size of every translation"),
         ("--max-tokens", 256, "most tokens of a translation"),
     ):
         parser.add_argument(
@@ -224,11 +227,13 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="source",
         default="en",
+        metavar="LANGUAGE",
         help="language of the sentences (default: %(default)s)",
     )
     parser.add_argument(
         "--to",
         default="de,fr,es,it",
+        metavar="LANGUAGES",
         help="target languages, comma-separated: all for a stream, the first for other "
         "scenarios (default: %(default)s)",
     )
@@ -274,7 +279,7 @@ def make_setup(args: argparse.Namespace, folder: Path) -> Setup:
         folder,
         several if args.models > 1 else (MODEL,),
         distinct=args.distinct,
-        beam_size=args.beam,
+        beam_size=args.beam_size,
         max_decoding_length=args.max_tokens,
         device=args.device,
         given=given,

@@ -118,8 +118,8 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
         type=host_name,
         default=[],
         metavar="NAME",
-        help="name of the gateway in requests (Host), such as that of a proxy; may be "
-        "repeated; *: any (default: where only this machine reaches --host, localhost and names "
+        help="name of the gateway in requests (Host), such as that of a proxy; "
+        "repeatable; *: any (default: where only this machine reaches --host, localhost and names "
         "without a dot; else any)",
     )
 

@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
     for action, does in _TASKS.items():
-        command = commands.add_parser(action, help=does, description=f"{does.capitalize()}.")
+        command = commands.add_parser(
+            action, help=does, description=f"{does[0].upper()}{does[1:]}."
+        )
         if action in _CHANGES:
             command.add_argument("model", metavar="MODEL", help="the model")
         else:

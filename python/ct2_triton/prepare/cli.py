@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-repository",
         type=Path,
         default=default_repository(),
+        metavar="FOLDER",
         help=f"Triton's model repository ({DEFAULT_TEXT})",
     )
     parser.add_argument("--name", help="name in Triton (default: the last part of the source)")

@@ -70,13 +70,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-repository",
         type=Path,
         action="append",
-        metavar="DIR",
+        metavar="FOLDER",
         help=f"folder of model folders, as ct2-prepare writes it; repeatable ({DEFAULT_TEXT})",
     )
     task.add_argument(
         "--install-backend",
         type=Path,
-        metavar="DIR",
+        metavar="FOLDER",
         help="copy the backend, self-contained, into this backends folder of a server, and exit",
     )
     parser.add_argument(
