@@ -273,7 +273,10 @@ Floats PyAttendRow(const std::string& kernels, const Floats& projected, size_t h
   Floats scratch(RowScratchFloats(tokens, heads, dim)), out(tokens * row.width());
   row.scratch = scratch.data();
   row.out = out.data();
-  RowKernelNamed(kernels).attend_row(row);
+  const RowKernel& kernel = RowKernelNamed(kernels);
+  for (size_t first = 0; first < heads; first += kHeadGroup) {
+    kernel.attend_row(row, first, std::min(first + kHeadGroup, heads));
+  }
   return out;
 }
 

@@ -10,8 +10,6 @@
 namespace ct2triton {
 namespace {
 
-// Heads that threads may share: kernels compute four at once, so other groups would change bits.
-constexpr size_t kHeadGroup = 4;
 // Keys and values that are worth the cost of sharing: some microseconds of reading.
 constexpr size_t kLeastFloats = size_t{8} << 10;
 
@@ -23,7 +21,7 @@ QueryAttention HeadsOf(QueryAttention call, size_t first, size_t count) {
   call.values += floats;
   call.out += floats;
   call.heads = std::min(count, call.heads - first);
-  if (call.bias.table != nullptr) call.bias.table += first * (2 * call.bias.last + 1);
+  call.bias = call.bias.From(first);
   return call;
 }
 

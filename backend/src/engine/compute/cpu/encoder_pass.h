@@ -20,8 +20,12 @@ class EncoderPass final : private LayerPass {
   void AttendToSelf(size_t layer, const float* projected, float* out) override;
   void AttendToSource(size_t /*layer*/, const float* /*queries*/, float* /*out*/) override {}
 
-  std::vector<size_t> lengths_;  // of the rows of this run
-  FloatBuffer scratch_;
+  struct Row {
+    size_t first;  // token of all rows
+    size_t tokens;
+  };
+  std::vector<Row> rows_;  // of this run
+  FloatBuffer scratch_;    // of each member of a team
 };
 
 }  // namespace ct2triton

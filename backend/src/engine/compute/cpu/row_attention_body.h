@@ -51,7 +51,7 @@ KERNEL_TARGET void ScoreQueries(const RowAttention& row, const HeadOfTokens& hea
 
 // `first`: of the queries. scores: [kQueries, tokens].
 inline void AddBias(const RowAttention& row, size_t index, size_t first, float* scores) {
-  const float* bias = row.bias.table + index * (2 * row.bias.last + 1);
+  const float* bias = row.bias.From(index).table;
   for (size_t q = 0; q < kQueries; ++q, scores += row.tokens) {
     for (size_t t = 0; t < row.tokens; ++t) scores[t] += bias[row.bias.Index(t, first + q)];
   }
@@ -105,30 +105,31 @@ KERNEL_TARGET void AttendHead(const RowAttention& row, size_t index) {
 
 // Rows and heads of other sizes: token by token.
 template <typename Lanes>
-KERNEL_TARGET void AttendEach(const RowAttention& row) {
+KERNEL_TARGET void AttendEach(const RowAttention& row, size_t first, size_t end) {
+  const float* projected = row.projected + first * row.head_dim;
   QueryAttention call{};
-  call.keys = row.projected + row.width();
-  call.values = row.projected + 2 * row.width();
+  call.keys = projected + row.width();
+  call.values = projected + 2 * row.width();
   call.stride = 3 * row.width();
   call.tokens = row.tokens;
-  call.heads = row.heads;
+  call.heads = end - first;
   call.head_dim = row.head_dim;
   call.scale = row.scale;
-  call.bias = row.bias;
+  call.bias = row.bias.From(first);
   call.scores = row.scratch;
   for (size_t t = 0; t < row.tokens; ++t) {
-    call.query = row.projected + t * call.stride;
+    call.query = projected + t * call.stride;
     call.position = t;
-    call.out = row.out + t * row.width();
+    call.out = row.out + t * row.width() + first * row.head_dim;
     Attend<Lanes>(call);
   }
 }
 
 template <typename Lanes>
-KERNEL_TARGET void AttendRow(const RowAttention& row) {
-  const bool usual = row.head_dim == kUsualDim && row.heads % 4 == 0;
-  if (!usual || row.tokens < kQueries) return AttendEach<Lanes>(row);
-  for (size_t head = 0; head < row.heads; ++head) AttendHead<Lanes>(row, head);
+KERNEL_TARGET void AttendRow(const RowAttention& row, size_t first, size_t end) {
+  const bool usual = row.head_dim == kUsualDim && row.heads % kHeadGroup == 0;
+  if (!usual || row.tokens < kQueries) return AttendEach<Lanes>(row, first, end);
+  for (size_t head = first; head < end; ++head) AttendHead<Lanes>(row, head);
 }
 
 }  // namespace

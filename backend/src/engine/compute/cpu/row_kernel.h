@@ -16,6 +16,10 @@ struct DistanceBias {
   const float* table;  // null: no bias
   size_t last;
 
+  // Without the heads before `head`.
+  DistanceBias From(size_t head) const {
+    return {table == nullptr ? nullptr : table + head * (2 * last + 1), last};
+  }
   // Of the key at `token` for the query at `position`.
   size_t Index(size_t token, size_t position) const {
     if (token >= position) return last + (token - position < last ? token - position : last);
@@ -41,6 +45,10 @@ struct QueryAttention {
   float* out;       // [heads, head_dim]
 };
 
+// Heads whose products are computed together if there are so many: threads that share the heads of
+// a query must not divide such groups, because that would change bits.
+constexpr size_t kHeadGroup = 4;
+
 // Attention of all tokens of a row to each other. Bit-identical to `attend` for each token.
 struct RowAttention {
   const float* projected;  // token t: projected + 3 * t * width: its query, key and value
@@ -63,7 +71,8 @@ constexpr size_t RowScratchFloats(size_t tokens, size_t heads, size_t head_dim) 
 struct RowKernel {
   const char* name;
   void (*attend)(const QueryAttention& call);
-  void (*attend_row)(const RowAttention& row);
+  // For the heads from `first` to `end`. Threads share them by groups of kHeadGroup.
+  void (*attend_row)(const RowAttention& row, size_t first, size_t end);
   // Position of the first of the largest values; 0 where a value is NaN.
   size_t (*first_maximum)(const float* values, size_t count);
   const RowFunctions* rows;

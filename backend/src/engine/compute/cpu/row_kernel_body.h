@@ -166,7 +166,7 @@ KERNEL_TARGET inline void Products(const QueryAttention& call, const float* key,
   const size_t dim = call.head_dim;
   size_t h = 0;
   if (dim == kUsualDim) {
-    for (; h + 4 <= call.heads; h += 4) {
+    for (; h + kHeadGroup <= call.heads; h += kHeadGroup) {
       FourDots<Lanes>(call.query + h * dim, dim, key + h * dim, dim, products + h);
     }
   }
@@ -211,9 +211,9 @@ KERNEL_TARGET void WeighHeads(const QueryAttention& call, Place place) {
   const size_t dim = call.head_dim;
   size_t h = 0;
   if (Lanes::kManyRegisters && dim == kBlocks * Lanes::kWidth) {
-    for (; h + 4 <= call.heads; h += 4) {
-      WeighBlocks<Lanes, 4, kBlocks>(call, place, call.scores + h * call.tokens,
-                                     call.values + h * dim, call.out + h * dim);
+    for (; h + kHeadGroup <= call.heads; h += kHeadGroup) {
+      WeighBlocks<Lanes, kHeadGroup, kBlocks>(call, place, call.scores + h * call.tokens,
+                                              call.values + h * dim, call.out + h * dim);
     }
   }
   for (; h < call.heads; ++h) {
