@@ -109,6 +109,16 @@ def test_on_a_terminal_the_servers_log_goes_to_a_file_that_is_named(
         assert "successfully loaded 'nllb'" in process.communicate()[1]
 
 
+def test_a_quiet_command_writes_the_servers_log_to_a_file(repository: Path, tmp_path: Path) -> None:
+    cache = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    with serving("-q", "--model-repository", repository, "--free-ports", env=cache) as process:
+        read_ready(process)
+        process.terminate()
+        assert process.communicate()[1] == ""
+    [log] = (tmp_path / "ct2-triton" / "logs").iterdir()
+    assert "successfully loaded 'nllb'" in log.read_text()
+
+
 def test_a_log_file_that_cannot_be_written_is_named(repository: Path, tmp_path: Path) -> None:
     log = tmp_path / "nowhere" / "server.log"
     errors = _failed("--model-repository", repository, "--log-file", log)

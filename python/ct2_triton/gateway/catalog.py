@@ -194,7 +194,7 @@ def _tokenizer_folder(model: str, repository: Path) -> Path:
         path.parts[-3] for path in repository.glob(f"*/{TOKENIZER_NAME}/{LANGUAGES_NAME}")
     )
     raise ClientError(
-        f"the languages of model {model!r} are not in {' or '.join(map(str, folders))}; there "
-        f"are those of {', '.join(there) or 'no model'}: name one of them, the folder of prepared "
-        "models (--model-repository) or the model's tokenizer folder (--tokenizer)"
+        f"the languages of model {model!r} are not in {' or '.join(map(str, folders))}; name the "
+        "folder of prepared models (--model-repository) or the model's tokenizer folder "
+        f"(--tokenizer){', or one of the models there: ' if there else ''}{', '.join(there)}"
     )

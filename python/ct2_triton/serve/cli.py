@@ -93,8 +93,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--log-file",
         type=Path,
         metavar="FILE",
-        help="append tritonserver's log to this file; -: standard error (default: standard error, "
-        "and on a terminal a file, which is named)",
+        help="append tritonserver's log to this file; -: standard error (default: standard error; "
+        "on a terminal a file, which is named; with -q a file, too)",
     )
     parser.add_argument(
         "--timeout",
@@ -291,7 +291,8 @@ def _new_log_file() -> Path:
 
 @contextlib.contextmanager
 def _open_log(path: Path | None) -> Iterator[TextIO]:
-    if path == _STANDARD_ERROR or (path is None and not sys.stderr.isatty()):
+    is_quiet = not _LOG.isEnabledFor(logging.WARNING)
+    if path == _STANDARD_ERROR or (path is None and not (is_quiet or sys.stderr.isatty())):
         yield sys.stderr
         return
     if path is None:
