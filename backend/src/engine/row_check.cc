@@ -36,7 +36,7 @@ void CheckIds(const IdView& ids, Part part, const RowNames& names, size_t row,
   }
 }
 
-// The longest source a client may send, and the reason.
+// The longest source a client may send, and what allows no more: a subject and its verb.
 struct SourceLimit {
   int64_t tokens;
   const char* reason;
@@ -44,10 +44,10 @@ struct SourceLimit {
 
 SourceLimit LongestSource(const DecodingOptions& options, const Weights& weights) {
   SourceLimit limit{std::numeric_limits<int64_t>::max(), ""};
-  if (options.max_input_length > 0) limit = {options.max_input_length, "max_input_length"};
+  if (options.max_input_length > 0) limit = {options.max_input_length, "max_input_length allows"};
   if (weights.source_positions()) {
     const int64_t positions = *weights.source_positions() - weights.added_source_tokens();
-    if (positions < limit.tokens) limit = {positions, "the positions of the model"};
+    if (positions < limit.tokens) limit = {positions, "the positions of the model allow"};
   }
   return limit;
 }
@@ -199,7 +199,7 @@ CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
   if (too_long && (!options.truncate_input || longest.tokens < 1)) {
     Refuse(names.Source(index), "it has " + std::to_string(row.source.size()) +
                                     " ids, more than the " + std::to_string(longest.tokens) +
-                                    " that " + longest.reason + " allow(s)");
+                                    " that " + longest.reason);
   }
   CheckIds(row.source, Part::kSource, names, index, weights.source());
   if (too_long) {

@@ -20,7 +20,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from ct2_triton import errors
 from ct2_triton.client.answers import LATE_S, Answers
 from ct2_triton.client.calls import join_headers, read_headers
-from ct2_triton.client.retry import closed_error
+from ct2_triton.client.retry import closed_error, without_tensors
 from ct2_triton.client.tasks import in_time, is_cancelled
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ class Connection:
                 "it was not sent again, because the request itself may be the cause"
             )
         kind = _ERROR_OF_STATUS.get(status, errors.ServerFailedError)
-        return kind(details or f"the server answered {status.name} without a text")
+        return kind(without_tensors(details or f"the server answered {status.name} without a text"))
 
 
 # ServerLive is sent after at most twice this silence, so before the ping.

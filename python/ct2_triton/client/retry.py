@@ -255,11 +255,31 @@ _ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple
 )
 
 
+# What a caller gave, by the tensor that the backend's messages name.
+_GIVEN = {
+    "INPUT_IDS": "the sentence",
+    "text_input": "the text",
+    "TARGET_PREFIX": "the prefix",
+    "DRAFT_IDS": "the draft",
+    "draft": "the draft",
+}
+_TENSOR = re.compile(rf"({'|'.join(_GIVEN)}), row \d+(, value \d+)?(?=[,:])")
+_OF_LANGUAGES = re.compile(r" in (source_language|target_languages)(?=;)")
+
+
+def without_tensors(message: str) -> str:
+    """Return a message of the backend that names what a caller gave in place of tensors."""
+    if found := _TENSOR.match(message):
+        message = _GIVEN[found[1]] + message[found.end() :]
+    return _OF_LANGUAGES.sub("", message)
+
+
 def error_of_message(message: str) -> ClientError:
     """Map a message without a status, as a stream sends it, to an error.
 
     The classes are those of the status in `Connection`.
     """
+    message = without_tensors(message)
     for wording, kind in _ERROR_OF_WORDING:
         if wording.match(message):
             return kind(message)

@@ -147,6 +147,26 @@ async def test_what_the_server_says_is_kept(
     assert server.calls == 1
 
 
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("INPUT_IDS, row 0: it has 9 ids", "the sentence: it has 9 ids"),
+        ("TARGET_PREFIX, row 0: it is empty", "the prefix: it is empty"),
+        ("draft, row 0, value 1: it is", "the draft: it is"),
+        ("text_input, row 0, the sentence at byte 7: no", "the text, the sentence at byte 7: no"),
+        ("it needs a target language in target_languages; it has de", "it needs a target language; "
+         "it has de"),
+        ("the word INPUT_IDS, row 0: in a text", "the word INPUT_IDS, row 0: in a text"),
+    ],
+)  # fmt: skip
+async def test_what_the_caller_gave_is_named_and_not_its_tensor(said: str, read: str) -> None:
+    server = FaultServer(abort(grpc.StatusCode.INVALID_ARGUMENT, said))
+    async with serving(server) as url, connected(url) as connection:
+        with pytest.raises(errors.RequestRejectedError) as caught:
+            await connection.infer(request(), late())
+    assert str(caught.value) == read
+
+
 async def test_a_timeout_is_sent_once_and_reaches_the_server() -> None:
     server = FaultServer(hang)
     async with serving(server) as url, connected(url) as connection:

@@ -246,7 +246,7 @@ def test_a_line_that_is_refused_is_named_and_the_rest_goes_on(
     result = run(command(to="deu_Latn"), "One.\n" + "word " * 3000 + "\nTwo.\n")
     assert result.returncode == 1
     assert len(result.stdout.splitlines()) == 3
-    assert "line 2, deu_Latn" in result.stderr
+    assert "line 2, deu_Latn: the sentence: it has 3002 ids, more than the 512" in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -53,8 +53,8 @@ async def test_an_answer_leans_towards_a_draft(make_client: MakeClient) -> None:
 async def test_a_bad_draft_is_refused(make_client: MakeClient) -> None:
     async with make_client() as client:
         for targets, more, message in (
-            ("deu_Latn", {"beam_size": 2}, "DRAFT_IDS, row 0: a draft is for a greedy search"),
-            ("deu_Latn", {"draft": [99999]}, "DRAFT_IDS, row 0: id 99999 at position 0"),
+            ("deu_Latn", {"beam_size": 2}, "the draft: a draft is for a greedy search"),
+            ("deu_Latn", {"draft": [99999]}, "the draft: id 99999 at position 0"),
         ):
             call = {"beam_size": 1, "draft": [5], **CALL, **more}
             with pytest.raises(errors.RequestRejectedError, match=message):
