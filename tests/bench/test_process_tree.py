@@ -36,7 +36,7 @@ def parent() -> Iterator[int]:
 
 
 def test_a_child_counts_for_its_parent(parent: int) -> None:
-    members = comparison.tree(parent)
+    members = [one.pid for one in comparison._processes(parent)]
     assert members[0] == parent
     assert len(members) == 2
     assert os.getpid() not in members

@@ -45,11 +45,6 @@ class Memory:
     pss_bytes: int
 
 
-def tree(pid: int) -> list[int]:
-    """List a process and all its descendants."""
-    return [process.pid for process in _processes(pid)]
-
-
 def cpu_s(pid: int) -> float:
     """Return the CPU time of a process, its descendants, and their ended children, in seconds."""
     import psutil

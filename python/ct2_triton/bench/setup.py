@@ -93,13 +93,14 @@ class Setup:
         """Link a prepared model's files, and write its config with this setup's settings."""
         from google.protobuf import text_format
 
-        from ct2_triton.prepared_model import PreparedModel, parse_config
+        from ct2_triton.model_versions import read_config
+        from ct2_triton.prepared_model import PreparedModel
 
         folder.mkdir(parents=True)
         for file in given.directory.iterdir():
             if file.name != given.config_file.name:
                 (folder / file.name).symlink_to(file.resolve())
-        config = parse_config(given.config_file.read_text(encoding="utf-8"), given.config_file)
+        config = read_config(given.directory)
         config.name = MODEL
         for group in config.instance_group:
             group.kind = group.Kind.Value(f"KIND_{self.device.upper()}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.client.pieces import numbers_differ, read_pieces
 from ct2_triton.errors import InvalidCallError, TokenizerError, VersionError
+from ct2_triton.model_versions import read_config
 from ct2_triton.prepared_model import (
-    CONFIG_NAME,
     LANGUAGES_NAME,
     REPOSITORY_VARIABLE,
     TEXT_SUFFIX,
@@ -19,7 +19,6 @@ from ct2_triton.prepared_model import (
     Language,
     TokenRules,
     default_repository,
-    parse_config,
 )
 
 if TYPE_CHECKING:
@@ -190,14 +189,13 @@ def _find_all(
 def has_tokenizer(model: str, repository: str | os.PathLike[str] | None = None) -> bool:
     """Return whether the repository has the tokenizer of a model that needs one."""
     folder = _folder(model, repository)
-    config = folder.parent / CONFIG_NAME
-    return (folder / LANGUAGES_NAME).exists() and not _takes_text(config)
+    return (folder / LANGUAGES_NAME).exists() and not _takes_text(folder.parent)
 
 
-def _takes_text(config: Path) -> bool:
+def _takes_text(model: Path) -> bool:
     try:
-        inputs = parse_config(config.read_text(encoding="utf-8"), config).input
-    except (OSError, UnicodeDecodeError, VersionError):  # the server reports what is wrong
+        inputs = read_config(model).input
+    except VersionError:  # the server reports what is wrong
         return False
     return any(tensor.name == "text_input" for tensor in inputs)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.engine_library import EngineLibraryError
-from ct2_triton.prepare.served_model import ServedModel
+from ct2_triton.prepare.local_model import LocalModel
 from ct2_triton.prepare.verification.probes import some_languages
 from ct2_triton.terms.finding import Term, TermText
 from ct2_triton.terms.placeholders import KINDS, mark, restore
@@ -157,7 +157,7 @@ class _Model:
     """Translates with the converted model, like a client."""
 
     def __init__(self, folder: Path, tokenizer_folder: Path, rules: TokenRules) -> None:
-        self._served = ServedModel(folder, tokenizer_folder, rules)
+        self._served = LocalModel(folder, tokenizer_folder, rules)
         sources, targets = (some_languages(rules, side) for side in ("source", "target"))
         self._source = next(iter(sources), None)
         others = [one for one in targets if one is not self._source][:_MOST_TARGETS]

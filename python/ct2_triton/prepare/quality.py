@@ -31,15 +31,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ct2_triton.engine_library import EngineLibraryError
 from ct2_triton.errors import SettingError
-from ct2_triton.prepare.served_model import ServedModel
+from ct2_triton.prepare.local_model import LocalModel
+from ct2_triton.prepare.progress import with_progress
 from ct2_triton.prepared_model import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
 
+    from ct2_triton.prepare.local_model import Translated
     from ct2_triton.prepare.options import PrepareOptions
-    from ct2_triton.prepare.served_model import Translated
     from ct2_triton.prepare.triton_config import Parameter
     from ct2_triton.prepared_model import TokenRules
 
@@ -155,10 +156,10 @@ def add_quality(
         return {}
     settings, replaced = _on_a_cpu(settings)
     try:
-        served = ServedModel(model, tokenizer_folder, rules, settings)
+        served = LocalModel(model, tokenizer_folder, rules, settings)
     except (ImportError, EngineLibraryError) as error:
         raise SettingError(f"{_OPTION} needs the judge of the backend: {error}") from error
-    statistics = measure(served, rules, texts)
+    statistics = measure(served, rules, texts, report)
     write_json(model / FILE_NAME, statistics)
     report(f"verdicts: statistics of {', '.join(statistics['languages']) or 'the model'}{replaced}")
     return {"quality": {"texts": [_record(text) for text in texts]}}
@@ -175,7 +176,12 @@ def _on_a_cpu(settings: Sequence[Parameter]) -> tuple[list[Parameter], str]:
     return kept, said
 
 
-def measure(model: ServedModel, rules: TokenRules, texts: Sequence[QualityText]) -> dict[str, Any]:
+def measure(
+    model: LocalModel,
+    rules: TokenRules,
+    texts: Sequence[QualityText],
+    report: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
     """Translate the texts, and return the content of `quality.json`."""
     core = model.core
     strict, usual = core.Judge(json.dumps({"version": 1, "least_number": 0})), core.Judge()
@@ -187,9 +193,11 @@ def measure(model: ServedModel, rules: TokenRules, texts: Sequence[QualityText])
         for line in lines if source is not None else ():
             seen[code].words.update(core.quality_words(line))
         for target in map(rules.target_language, text.targets):
-            into = seen[target.code if target else ""]
-            wanted = [target] * len(lines)
-            for one in model.translate(lines, source, wanted, _MOST_TOKENS, quality=True):
+            name = target.code if target else ""
+            into, wanted = seen[name], [target] * len(lines)
+            answers = model.translate(lines, source, wanted, _MOST_TOKENS, quality=True)
+            step = f"verdicts{', into ' if name else ''}{name}"
+            for one in with_progress(answers, len(lines), step, report):
                 if one.text:
                     into.words.update(core.quality_words(one.text))
                     into.pairs[code].append(one)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton import cli
-from ct2_triton.prepare.verification import proof
+from ct2_triton.prepare import progress
 from ct2_triton.prepared_model import PreparedModel
 from support import forked
 from support.tiny import tiny_checkpoint
@@ -22,7 +22,7 @@ from support.tiny import tiny_checkpoint
 def test_a_whole_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proof, "_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
     arguments = [str(tiny_checkpoint("nllb")), "--model-repository", str(tmp_path), "--name", "m"]
     arguments += ["--quantization", "float32", "--set", "beam_size=2", "--instance-kind", "cpu"]
     assert cli.prepare(arguments) == 0

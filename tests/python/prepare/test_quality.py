@@ -15,15 +15,15 @@ from ct2_triton.bench.workload import SENTENCES
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.engine_library import load_core
 from ct2_triton.errors import SettingError, UnknownLanguageError
-from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare import PrepareOptions, prepare, progress
 from ct2_triton.prepare.converted.files import read_vocabularies
+from ct2_triton.prepare.local_model import LocalModel, Translated
 from ct2_triton.prepare.quality import (
     FILE_NAME,
     QualityText,
     _bounds_of,
     measure,
 )
-from ct2_triton.prepare.served_model import ServedModel, Translated
 from ct2_triton.prepare.shipped import ALIGNMENT
 from ct2_triton.prepared_model import CONFIG_NAME, PreparedModel
 
@@ -76,6 +76,15 @@ def translations_of(
     return found
 
 
+def test_progress_is_reported(tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
+    lines: list[str] = []
+    prepare(PrepareOptions("demo", tmp_path, quality_texts=(f"en:de={text}",)), lines.append)
+    said = [line for line in lines if line.startswith("verdicts, into deu_Latn: ")]
+    assert len(said) > 100
+    assert said[0].startswith("verdicts, into deu_Latn: 1 of ")
+
+
 def test_the_statistics_are_those_of_the_models_translations(
     prepared: PreparedModel, text: Path
 ) -> None:
@@ -115,7 +124,7 @@ def test_gaps_are_those_of_the_heads_that_are_served(prepared: PreparedModel, te
     model = prepared.directory / "1" / "model"
     texts = [QualityText.parse(f"en:de={text}")]
     heads = [
-        ServedModel(model, prepared.tokenizer_folder, prepared.rules, settings)
+        LocalModel(model, prepared.tokenizer_folder, prepared.rules, settings)
         for settings in ([ALIGNMENT], [])
     ]
     chosen, first = (_gaps(measure(served, prepared.rules, texts)) for served in heads)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import VerificationError
 from ct2_triton.prepare import conversion
+from ct2_triton.prepare.progress import with_progress
 from ct2_triton.prepare.tokenizers import load_tokenizer
 from ct2_triton.prepare.verification.comparison import (
     ConvertedModel,
@@ -162,9 +162,9 @@ def prove(subject: Subject, report: Callable[[str], None]) -> Proof:
     missing = range(len(subject.vocabulary.target), subject.checkpoint.config["vocab_size"])
     limit = _MAX_OUTPUT_TOKENS
     reference = ReferenceModel(subject.checkpoint.folder, missing)
-    greedy = with_progress(rows, "transformers, greedy search", report)
+    greedy = with_progress(rows, len(rows), "transformers, greedy search", report)
     answers = [reference.greedy(row, limit, subject.rules.end_ids) for row in greedy]
-    own = with_progress(rows, "transformers, the model's own search", report)
+    own = with_progress(rows, len(rows), "transformers, the model's own search", report)
     of_own_search = reference_answers(reference, subject.search, own)
     del reference
     for answer in answers:
@@ -173,7 +173,7 @@ def prove(subject: Subject, report: Callable[[str], None]) -> Proof:
     with _exact_model(subject) as folder:
         check_vocabulary(folder, subject.vocabulary)
         exact = ConvertedModel(folder, _EXACT)
-        for answer in with_progress(answers, "CTranslate2 in float32", report):
+        for answer in with_progress(answers, len(answers), "CTranslate2 in float32", report):
             ties += compare(exact, answer, limit)
         own_search = compare_own_search(exact, subject.search, of_own_search)
         del exact
@@ -218,19 +218,3 @@ def _stored_rows_equal(subject: Subject, answers: Sequence[Answer]) -> int:
         return count_equal(stored, answers, _MAX_OUTPUT_TOKENS)
     except (RuntimeError, ValueError) as error:
         raise VerificationError(f"the model as stored does not translate: {error}") from error
-
-
-Item = TypeVar("Item")
-_EVERY_S = 10.0
-
-
-def with_progress(
-    items: Sequence[Item], step: str, report: Callable[[str], None]
-) -> Iterator[Item]:
-    """Yield the items, and report progress every ten seconds."""
-    last_s = time.monotonic()
-    for done, item in enumerate(items):
-        if done and time.monotonic() - last_s >= _EVERY_S:
-            last_s = time.monotonic()
-            report(f"{step}: {done} of {len(items)} sentences")
-        yield item

@@ -35,7 +35,7 @@ class Translated(NamedTuple):
     gaps: tuple[float, float] | None
 
 
-class ServedModel:
+class LocalModel:
     """A converted model as a server runs it: in decode loops if they support it."""
 
     def __init__(
