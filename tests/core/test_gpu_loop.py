@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -293,3 +296,42 @@ def test_rows_wait_for_the_memory_of_the_gpu() -> None:
         translator.translate(rows[:1], None, wide)
     [[again]] = translator.translate(rows[:1], None, options)
     assert again["ids"] == answers[0][0]["ids"]
+
+
+# CTranslate2 finds no CUDA that it knows in the emulated driver, as it may in an old one.
+WITHOUT_CALLS = """
+import json, sys
+from ct2_triton import _core
+
+directory, opened = sys.argv[1], sys.argv[2] == "opened"
+row = json.loads(sys.argv[3])
+options = {"beam_size": 1, "max_decoding_length": 4}
+calls = _core.Translator(directory, {"decoding": "calls"}) if opened else None
+parameters = {"decoding": "loop", "calls": "refuse", "proof": "off", "compute_type": "float32"}
+gpu = _core.Translator(directory, parameters, gpu=True)
+[[answer]] = gpu.translate([row], None, options)
+print(json.dumps(answer["ids"]))
+"""
+
+
+@pytest.mark.skipif(_core.gpu_count() > 0, reason="CTranslate2 finds a GPU here")
+@pytest.mark.parametrize("opened", ["opened", "never opened"])
+def test_loops_run_on_a_gpu_that_ctranslate2_cannot_use(opened: str, tmp_path: Path) -> None:
+    row = [20, 21, END]
+    directory = str(tiny_engine_model("marian"))
+    (tmp_path / "libcuda.so.1").symlink_to(emulated_gpu.emulated_gpu())
+    environment = {**os.environ, **emulated_gpu.server_environment()}
+    environment["LD_LIBRARY_PATH"] += f":{tmp_path}"
+
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT_CALLS, directory, opened, json.dumps(row)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr
+    alone = decode_alone(new_loop(Path(directory)), row, [], {"max_decoding_length": 4})
+    assert json.loads(result.stdout) == alone["ids"]

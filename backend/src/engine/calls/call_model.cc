@@ -80,6 +80,7 @@ void CallModel::Fetch() noexcept {
 
 std::shared_ptr<const LibraryModel> CallModel::Load() const {
   std::shared_ptr<const LibraryModel> model;
+  CallLibrary::Get();  // before the scope, which prepares a thread for the library
   RunInThreadScope(weights_->device(), threads_, [&] {
     model = LibraryOf(*weights_);
     const auto& map = weights_->vocabulary_map();

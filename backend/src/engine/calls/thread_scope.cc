@@ -11,7 +11,11 @@ namespace ct2triton {
 ThreadScope::ThreadScope(const Device& device, size_t threads)
     : device_(device),
       gpu_library_(device.kind == Device::Kind::kGpu ? CallLibrary::Opened() : nullptr) {
-  if (gpu_library_ != nullptr) gpu_library_->UseDevice(device);
+  try {
+    if (gpu_library_ != nullptr) gpu_library_->UseDevice(device);
+  } catch (...) {  // calls on this device fail with the reason; loops do not need the library
+    gpu_library_ = nullptr;
+  }
   SetThreads(threads);
 }
 
@@ -40,10 +44,6 @@ void RunInThreadScope(const Device& device, size_t threads, const std::function<
     work();
   };
   if (device.kind == Device::Kind::kCpu) return run();
-  try {
-    CallLibrary::Get();
-  } catch (const Error&) {  // work that needs it fails with the reason
-  }
   std::async(std::launch::async, run).get();
 }
 

@@ -15,7 +15,7 @@ class CallLibrary;
 // before each piece of work; on a GPU, the library must be loaded before threads that call it.
 class ThreadScope {
  public:
-  // `threads`: how many CTranslate2 may use for one operation. Throws what CTranslate2 throws.
+  // `threads`: how many CTranslate2 may use for one operation.
   ThreadScope(const Device& device, size_t threads);
   ~ThreadScope();
   ThreadScope(const ThreadScope&) = delete;
@@ -27,12 +27,12 @@ class ThreadScope {
 
  private:
   const Device device_;
-  const CallLibrary* const gpu_library_;  // null: on a CPU, or without CTranslate2
-  size_t threads_ = 0;                    // last set in the library; 0: not set
+  const CallLibrary* gpu_library_;  // null: on a CPU, or without CTranslate2 for this device
+  size_t threads_ = 0;              // last set in the library; 0: not set
 };
 
-// Runs `work` in a scope of its own. On a GPU it opens the library if it can, and starts a thread,
-// so that the calling thread gets no CUDA context. On a CPU it uses the calling thread, because
+// Runs `work` in a scope of its own. On a GPU it starts a thread, so that the calling thread gets no
+// CUDA context. On a CPU it uses the calling thread, because
 // glibc would give each loading thread a heap of its own and keep its freed memory. Throws what
 // `work` throws.
 void RunInThreadScope(const Device& device, size_t threads, const std::function<void()>& work);

@@ -19,8 +19,8 @@
 #include "config/parse_value.h"
 #include "config/sha256.h"
 #include "config/shortlist_file.h"
-#include "engine/compute/cpu/row_kernel.h"
 #include "engine/compute/cpu/products/kernel_choice.h"
+#include "engine/compute/cpu/row_kernel.h"
 #include "engine/model/weights.h"
 #include "error.h"
 

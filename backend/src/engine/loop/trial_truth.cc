@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/calls/shared_library_model.h"
+#include "engine/calls/thread_scope.h"
 #include "engine/compute/device_model.h"
 #include "engine/search/search_options.h"
 #include "error.h"
@@ -123,11 +124,12 @@ void SearchWithTwoBeams(const LibraryModel& library, BeamTrialRow* beams) {
 
 // Turns CTranslate2's failures into refusals of the trial.
 template <class Asking>
-TrialTruth Ask(const Asking& asking) {
+TrialTruth Ask(const Device& device, const Asking& asking) {
   const uint64_t start_ns = SteadyNow_ns();
   TrialTruth truth;
   try {
-    truth = asking();
+    CallLibrary::Get();  // before the scope, which prepares a thread for the library
+    RunInThreadScope(device, /*threads=*/1, [&] { truth = asking(); });
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const Error& error) {
@@ -143,7 +145,7 @@ TrialTruth Ask(const Asking& asking) {
 }  // namespace
 
 TrialTruth AskCTranslate2(const Weights& weights) {
-  return Ask([&] {
+  return Ask(weights.device(), [&] {
     TrialTruth truth;
     truth.rows = MakeRows(weights);
     const auto library = LibraryOf(weights);
@@ -157,7 +159,7 @@ TrialTruth AskCTranslate2(const Weights& weights) {
 }
 
 TrialTruth AskAtFloat32(const Weights& weights, const TrialTruth& truth) {
-  return Ask([&] {
+  return Ask(weights.device(), [&] {
     const Weights exact(weights.directory(), weights.device(), "float32");
     const auto library = LibraryOf(exact);
     TrialTruth found = truth;
