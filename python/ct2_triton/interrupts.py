@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages for an interrupt (Ctrl-C) of long work, and a limit on restarts after crashes."""
+"""What an interrupt (Ctrl-C) of long work keeps, said by the command."""
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -22,28 +20,3 @@ def interrupts_say(text: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise KeyboardInterrupt(text) from None
-
-
-PERIOD_S = 60.0
-
-
-class RestartLimit:
-    """A limit on the restarts within 60 seconds."""
-
-    def __init__(self, most: int) -> None:
-        """Allow `most` restarts within 60 seconds; 0 for none."""
-        self.most = most
-        self._times: deque[float] = deque()
-
-    def __len__(self) -> int:
-        """Count the restarts of the last 60 seconds."""
-        while self._times and self._times[0] <= time.monotonic() - PERIOD_S:
-            self._times.popleft()
-        return len(self._times)
-
-    def try_one(self) -> bool:
-        """Count a restart if it is allowed now; return whether it is."""
-        if len(self) >= self.most:
-            return False
-        self._times.append(time.monotonic())
-        return True

@@ -20,7 +20,8 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from ct2_triton import errors
 from ct2_triton.client.answers import LATE_S, Answers
 from ct2_triton.client.calls import join_headers, read_headers
-from ct2_triton.client.retry import closed_error, without_tensors
+from ct2_triton.client.messages import without_tensors
+from ct2_triton.client.retry import closed_error
 from ct2_triton.client.tasks import in_time, is_cancelled
 
 if TYPE_CHECKING:

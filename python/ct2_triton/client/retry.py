@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time limits, reconnection, and repetition after an outage.
-
-Also maps messages of a server to errors.
-"""
+"""Time limits, reconnection, and repetition after an outage."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
-import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -20,11 +16,8 @@ from ct2_triton.errors import (
     DeadlineExceededError,
     InvalidCallError,
     ModelNotFoundError,
-    RequestRejectedError,
     ServerBusyError,
-    ServerFailedError,
     ServerUnreachableError,
-    SupersededError,
 )
 
 if TYPE_CHECKING:
@@ -232,58 +225,6 @@ async def wait_until_ready(
         else:
             return
         await asyncio.sleep(_PAUSE_S)
-
-
-UNKNOWN_MODEL = "Request for unknown model"
-"""Start of Triton's message for a missing model or version; UNAVAILABLE after it was unloaded."""
-
-# Begins of messages of the backend and of Triton, for errors other than RequestRejectedError.
-_ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple(
-    (re.compile(rf"(\[request id: [^\]]*\] )?{wording}"), kind)
-    for wording, kind in (
-        ("superseded", SupersededError),
-        ("deadline exceeded", DeadlineExceededError),
-        (f"{UNKNOWN_MODEL}.* (is not at ready state|has no available versions)", ServerBusyError),
-        (UNKNOWN_MODEL, ModelNotFoundError),
-        ("Exceeds maximum queue size", ServerBusyError),
-        ("Request timeout expired", ServerBusyError),
-        ("Server is stopping", ServerBusyError),
-        ("GRPC server is shutting down", ServerBusyError),
-        ("CTranslate2 failed", ServerFailedError),
-        ("the server ran out of memory", ServerFailedError),
-    )
-)
-
-
-# What a caller gave, by the tensor that the backend's messages name.
-_GIVEN = {
-    "INPUT_IDS": "the sentence",
-    "text_input": "the text",
-    "TARGET_PREFIX": "the prefix",
-    "DRAFT_IDS": "the draft",
-    "draft": "the draft",
-}
-_TENSOR = re.compile(rf"({'|'.join(_GIVEN)}), row \d+(, value \d+)?(?=[,:])")
-_OF_LANGUAGES = re.compile(r" in (source_language|target_languages)(?=;)")
-
-
-def without_tensors(message: str) -> str:
-    """Return a message of the backend that names what a caller gave in place of tensors."""
-    if found := _TENSOR.match(message):
-        message = _GIVEN[found[1]] + message[found.end() :]
-    return _OF_LANGUAGES.sub("", message)
-
-
-def error_of_message(message: str) -> ClientError:
-    """Map a message without a status, as a stream sends it, to an error.
-
-    The classes are those of the status in `Connection`.
-    """
-    message = without_tensors(message)
-    for wording, kind in _ERROR_OF_WORDING:
-        if wording.match(message):
-            return kind(message)
-    return RequestRejectedError(message)
 
 
 def closed_error() -> InvalidCallError:

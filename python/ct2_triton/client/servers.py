@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ct2_triton.client.balancing import RoundRobin, split
 from ct2_triton.client.calls import Text, code_of, row_key
-from ct2_triton.client.retry import Outage, closed_error, error_of_message
+from ct2_triton.client.messages import error_of_message
+from ct2_triton.client.retry import Outage, closed_error
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.prepared_model import STREAM_SUFFIX, TEXT_SUFFIX
 

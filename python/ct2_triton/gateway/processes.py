@@ -21,8 +21,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import ClientError, Ct2TritonError
-from ct2_triton.interrupts import RestartLimit
 from ct2_triton.logs import SHARED_METRICS
+from ct2_triton.restarts import RestartLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

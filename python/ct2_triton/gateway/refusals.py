@@ -40,7 +40,7 @@ class Refusal(errors.Ct2TritonError):
     @property
     def headers(self) -> dict[str, str]:
         """Headers of the response: Retry-After if it may help."""
-        from ct2_triton.web_metrics import RETRY_AFTER_S  # needs the extra
+        from ct2_triton.web_connections import RETRY_AFTER_S  # needs the extra
 
         return {"Retry-After": str(RETRY_AFTER_S)} if self.status in {429, 503} else {}
 

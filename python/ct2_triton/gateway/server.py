@@ -30,7 +30,8 @@ from ct2_triton.gateway.refusals import FAILED, Refusal, Refusals
 from ct2_triton.gateway.translation import AUTO, Wanted
 from ct2_triton.translate.formats import write_json
 from ct2_triton.web import page, server_log
-from ct2_triton.web_metrics import BoundedRunner, WebMetrics
+from ct2_triton.web_connections import BoundedRunner
+from ct2_triton.web_metrics import WebMetrics
 from ct2_triton.web_origins import Hosts, Readers
 
 if TYPE_CHECKING:

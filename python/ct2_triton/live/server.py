@@ -31,7 +31,8 @@ from ct2_triton.live.hub import SOURCE
 from ct2_triton.live.speakers import EventFullError
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
 from ct2_triton.web import page, server_log
-from ct2_triton.web_metrics import BoundedRunner, WebMetrics
+from ct2_triton.web_connections import BoundedRunner
+from ct2_triton.web_metrics import WebMetrics
 from ct2_triton.web_origins import Origins
 
 if TYPE_CHECKING:

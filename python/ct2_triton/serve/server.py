@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ct2_triton.interrupts import RestartLimit
+from ct2_triton.restarts import RestartLimit
 from ct2_triton.serve.backend_files import BACKEND_NAME, assemble, check_calls, find_backend_files
 from ct2_triton.serve.command import check_server_arguments, server_command, server_environment
 from ct2_triton.serve.errors import ServerStartError

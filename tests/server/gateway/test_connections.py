@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from ct2_triton.web_metrics import BoundedRunner, WebMetrics
+from ct2_triton.web_connections import BoundedRunner
+from ct2_triton.web_metrics import WebMetrics
 from server.gateway.conftest import MakeSite, Site
 
 pytestmark = pytest.mark.server
