@@ -265,17 +265,33 @@ def test_float32_answers_on_a_gpu_are_those_of_the_row_alone(
 
 
 @pytest.mark.skipif(emulated_gpu.REAL_DRIVER is not None, reason="of the emulation")
-def test_rows_wait_for_the_memory_of_the_gpu() -> None:
-    """Its memory is less than max_cache_bytes, and not enough for all rows up to their limit."""
+@pytest.mark.parametrize("later", [False, True], ids=["at load", "taken later"])
+def test_rows_wait_for_the_memory_of_the_gpu(later: bool) -> None:
+    """It is less than max_cache_bytes, and not enough for all rows up to their limit."""
     library = emulated_gpu.emulated_gpu()
-    emulated_gpu.limit_memory(library, 13000 << 10)
+    if not later:
+        emulated_gpu.limit_memory(library, 13000 << 10)
     try:
         translator = _core.Translator(
             str(tiny_engine_model("marian")),
             {"inter_threads": "1", "calls": "refuse", "compute_type": "float32"},
         )
+        if later:  # other models or programs have taken the rest
+            emulated_gpu.limit_memory(library, 13000 << 10)
+        assert_rows_wait(translator)
+        if not later:
+            wide = {"beam_size": 32, "max_decoding_length": 190}
+            complaint = "its keys and values may take .* bytes, and the GPU has"
+            with pytest.raises(_core.Error, match=complaint):
+                translator.translate([[20, 21, END]], None, wide)
+            [[again]] = translator.translate([[20, 21, END]], None, GREEDY)
+            assert again["ids"]
     finally:
         emulated_gpu.limit_memory(library, 1 << 33)
+
+
+def assert_rows_wait(translator: Any) -> None:
+    """Rows with a large limit do not join all at once, and each of them ends."""
 
     def encodes() -> int:
         return sum(loop["encodes"] for loop in translator.loops)
@@ -290,12 +306,6 @@ def test_rows_wait_for_the_memory_of_the_gpu() -> None:
 
     assert [one["finish_reason"] for [one] in answers] == ["stop"] * len(rows)
     assert encodes() - before > 1
-
-    wide = {"beam_size": 32, "max_decoding_length": 190}
-    with pytest.raises(_core.Error, match="its keys and values may take .* bytes, and the GPU has"):
-        translator.translate(rows[:1], None, wide)
-    [[again]] = translator.translate(rows[:1], None, options)
-    assert again["ids"] == answers[0][0]["ids"]
 
 
 # CTranslate2 finds no CUDA that it knows in the emulated driver, as it may in an old one.

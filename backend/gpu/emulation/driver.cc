@@ -147,7 +147,7 @@ int cuGetErrorString(int code, const char** text) {
   return kSuccess;
 }
 int cuMemGetInfo_v2(size_t* left, size_t* all) {
-  *left = most_bytes - allocated;
+  *left = most_bytes - std::min<size_t>(most_bytes, allocated);
   *all = most_bytes;
   return kSuccess;
 }

@@ -106,6 +106,11 @@ size_t LoopWork::waiting_sequences() const {
   return queue_.sequences() + (long_sources_ ? long_sources_->encoded_sequences() : 0);
 }
 
+size_t LoopWork::MaxCacheBytes() const noexcept {
+  const size_t most = settings_.max_cache_bytes;
+  return std::min(most, model_->most_cache_bytes_now().value_or(most));
+}
+
 // The loop that has waited longest for a step. If none waits, another loop for the waiting rows.
 int LoopWork::Next(size_t lanes, bool spare) const noexcept {
   if (!with_rows_.empty()) return with_rows_.front();
@@ -117,9 +122,7 @@ int LoopWork::Next(size_t lanes, bool spare) const noexcept {
 bool LoopWork::MayOpen(size_t used) const noexcept {
   if (no_room_at_ == changes_ || used >= loop_count_.For(sequences())) return false;
   if (waiting_sequences() > queue_.sequences()) return true;
-  const size_t free_cache =
-      settings_.max_cache_bytes - std::min(settings_.max_cache_bytes, model_->cache_bytes_in_use());
-  return queue_.first_cache_bytes() <= free_cache;
+  return queue_.first_cache_bytes() + model_->cache_bytes_in_use() <= MaxCacheBytes();
 }
 
 void LoopWork::Claim(int task, size_t lanes) noexcept {
@@ -223,7 +226,7 @@ std::vector<Job> LoopWork::TakeWaiting(const LoopState& state) {
   if (bounds.sequences == 0 && state.sequences < settings_.max_sequences) return {};
   bounds.narrow_rows = RowsPastWide(state, settings_);
   bounds.tokens = settings_.encode_tokens;
-  bounds.cache = {settings_.max_cache_bytes, model_->cache_bytes_in_use() + promised_bytes_,
+  bounds.cache = {MaxCacheBytes(), model_->cache_bytes_in_use() + promised_bytes_,
                   wide_cache_bytes_};
   bounds.anyway = state.all_sequences == 0 && promised_bytes_ == 0 ? 1 : 0;
   bounds.long_beside = long_sources_ != nullptr;

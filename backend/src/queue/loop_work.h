@@ -68,6 +68,7 @@ class LoopWork : public Workload {
   // Lanes that run or have rows.
   size_t used_lanes() const { return lanes_.size() - free_.size(); }
   bool MayOpen(size_t used) const noexcept;
+  size_t MaxCacheBytes() const noexcept;
   size_t LoopsFor(size_t lanes) const noexcept;
   bool IsAmongFullest(const Lane& lane, size_t lanes) const noexcept;
   LoopState StateOf(const Lane& lane) const;

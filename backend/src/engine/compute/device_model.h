@@ -47,6 +47,8 @@ class DeviceModel {
   // Memory that the device had for keys and values after the model was loaded, which other models
   // may use as well; none: as much as is wanted.
   virtual std::optional<size_t> most_cache_bytes() const { return {}; }
+  // The same when sources were last encoded: without what others have taken since.
+  virtual std::optional<size_t> most_cache_bytes_now() const { return {}; }
   virtual size_t gpu_cache_bytes() const { return 0; }  // of pages that rows and sources hold
   // Part of packed_bytes() for the candidates of a vocabulary map; 0: none.
   virtual size_t MapBytes(const VocabularyMap& map) const = 0;

@@ -194,6 +194,10 @@ std::optional<Error> LoopModel::loss() const { return model_->loss(); }
 
 std::optional<size_t> LoopModel::most_cache_bytes() const { return model_->most_cache_bytes(); }
 
+std::optional<size_t> LoopModel::most_cache_bytes_now() const {
+  return model_->most_cache_bytes_now();
+}
+
 size_t LoopModel::gpu_cache_bytes() const { return model_->gpu_cache_bytes(); }
 
 size_t LoopModel::logits_bytes() const { return caches_->memory.logits_bytes; }

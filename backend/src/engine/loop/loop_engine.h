@@ -158,6 +158,7 @@ class LoopModel {
   virtual const StepTimes& step_times() const { return step_times_; }
   std::optional<Error> loss() const;               // of the model's device: see DeviceModel
   std::optional<size_t> most_cache_bytes() const;  // see DeviceModel
+  std::optional<size_t> most_cache_bytes_now() const;
   size_t gpu_cache_bytes() const;                  // of pages on a GPU that rows and sources hold
   size_t logits_bytes() const;                     // held by all loops for logits
   ElementType weight_type() const;                 // of the layers

@@ -72,8 +72,7 @@ GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, const Compu
       next_(gpu_, limits.sequences),
       outputs_(std::make_unique<GpuOutputs>(gpu_, weights_, MostOutputs(limits),
                                             StepRows(limits) + kPaddingRows, limits)),
-      slots_(&gpu_, SlotBytes(weights_),
-             limits.cache_bytes > 0 ? limits.cache_bytes : gpu_.FreeBytes() / 10 * 9),
+      slots_(&gpu_, SlotBytes(weights_), limits.cache_bytes),
       listed_(limits.sequences),
       sequences_(limits.sequences) {
   unsigned char* beside = workspace_.projected.get() +
@@ -111,6 +110,7 @@ Graph& GpuDecoder::GraphOf(const std::vector<int>& key, const std::function<void
 
 std::vector<int> GpuDecoder::Encode(const std::vector<std::vector<int>>& sources) {
   gpu_.MakeCurrent();
+  slots_.Measure();
   const size_t most = std::min(limits_.source_tokens, limits_.encoded_tokens);
   for (const auto& source : sources) {
     if (source.empty() || source.size() > most) {

@@ -43,6 +43,9 @@ class GpuModel final : public DeviceModel {
   std::optional<size_t> most_cache_bytes() const override {
     return engine_->decoder.most_cache_bytes();
   }
+  std::optional<size_t> most_cache_bytes_now() const override {
+    return engine_->decoder.most_cache_bytes_now();
+  }
   size_t gpu_cache_bytes() const override { return engine_->decoder.taken_bytes(); }
   size_t MapBytes(const VocabularyMap& map) const override;
   // Size in floats of the pages for `tokens` tokens.

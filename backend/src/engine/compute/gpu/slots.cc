@@ -7,12 +7,24 @@
 #include "error.h"
 
 namespace ct2triton::gpu {
+namespace {
+
+// Of free memory, a part is left for graphs and other programs.
+size_t Usable(const Gpu& gpu) { return gpu.FreeBytes() / 10 * 9; }
+
+}  // namespace
 
 Slots::Slots(Gpu* gpu, size_t slot_bytes, size_t most_bytes)
     : gpu_(gpu),
       slot_bytes_(slot_bytes),
-      most_bytes_(most_bytes),
-      addresses_(*gpu, std::max<size_t>(most_bytes / SlabBytes(), 1)) {}
+      most_bytes_(most_bytes > 0 ? most_bytes : Usable(*gpu)),
+      most_bytes_now_(this->most_bytes()),
+      addresses_(*gpu, std::max<size_t>(most_bytes_ / SlabBytes(), 1)) {}
+
+void Slots::Measure() {
+  const size_t usable = bytes() + Usable(*gpu_) / SlabBytes() * SlabBytes();
+  most_bytes_now_ = std::min(most_bytes(), usable);
+}
 
 void Slots::Grow() {
   if (slabs_.size() == addresses_.count() || bytes() + SlabBytes() > most_bytes_) {

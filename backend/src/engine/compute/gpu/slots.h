@@ -18,7 +18,7 @@ class Slots {
   static constexpr int kPageSlots = 1 << kPageShift;
   static size_t PagesOf(size_t tokens) { return (tokens + kPageSlots - 1) / kPageSlots; }
 
-  // slot_bytes: of all layers. most_bytes: of all slabs together.
+  // slot_bytes: of all layers. most_bytes: of all slabs together; 0: most of what is free.
   Slots(Gpu* gpu, size_t slot_bytes, size_t most_bytes);
 
   // Takes `count` pages and returns their first slots. Throws Error(kUnavailable) without enough
@@ -29,6 +29,9 @@ class Slots {
   size_t slot_bytes() const { return slot_bytes_; }
   size_t bytes() const { return slabs_.size() * SlabBytes(); }
   size_t most_bytes() const { return most_bytes_ / SlabBytes() * SlabBytes(); }
+  // The same as of the last Measure(): others may use memory of the device.
+  size_t most_bytes_now() const { return most_bytes_now_; }
+  void Measure();
 
   // stride: numbers of a slot in a layer.
   Cache CacheOf(int layer, int stride) const;
@@ -41,6 +44,7 @@ class Slots {
   Gpu* const gpu_;
   const size_t slot_bytes_;
   const size_t most_bytes_;
+  std::atomic<size_t> most_bytes_now_;
   std::vector<Buffer<unsigned char>> slabs_;
   Buffer<void*> addresses_;
   std::vector<int> free_;
