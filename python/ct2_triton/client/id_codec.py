@@ -95,6 +95,11 @@ class ModelTensors:
         """Whether the model takes drafts and reports how many of their tokens it kept."""
         return DRAFT_IDS in self.inputs and DRAFT_TOKENS_KEPT in self.outputs
 
+    @property
+    def gives_alignments(self) -> bool:
+        """Whether the model returns alignments."""
+        return ALIGNMENTS in self.outputs
+
 
 class IdCodec:
     """Sends sentences to a token-ID model, one request for each language."""

@@ -153,9 +153,9 @@ class ModelClient:
         """Whether the model takes text instead of token IDs; None until the server was asked."""
         return None if self._codec is None else self._codec.takes_text
 
-    def gives(self, output: str) -> bool:
-        """Return whether the model declares an output; False until the server was asked."""
-        return self._served.gives(output)
+    def gives_alignments(self) -> bool:
+        """Return whether the model returns alignments; False until the server was asked."""
+        return self._served.gives_alignments()
 
     def takes_drafts(self) -> bool:
         """Return whether the model takes drafts; False until the server was asked."""
@@ -326,9 +326,9 @@ class ServedModel:
         self.served: tuple[str, ...] = ()  # the versions that the server reported last
         self.takes_text: bool | None = None  # as the server reported it last
 
-    def gives(self, output: str) -> bool:
-        """Return whether a version declares an output; False until the server was asked."""
-        return any(output in tensors.outputs for tensors in self._tensors.values())
+    def gives_alignments(self) -> bool:
+        """Return whether a version returns alignments; False until the server was asked."""
+        return any(tensors.gives_alignments for tensors in self._tensors.values())
 
     def takes_drafts(self) -> bool:
         """Return whether a version takes drafts; False until the server was asked."""

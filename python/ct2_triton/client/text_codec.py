@@ -83,6 +83,11 @@ class TextModel:
         """Whether the model takes drafts."""
         return DRAFT in self.inputs
 
+    @property
+    def gives_alignments(self) -> bool:
+        """Whether the model returns alignments."""
+        return ALIGNMENTS in self.outputs
+
     def check_whole(self) -> None:
         """Check that it returns whole translations, not parts."""
         if TARGET_INDEX in self.outputs:

@@ -105,7 +105,7 @@ class LiveRequests:
         options: dict[str, Any] = dict(self.decoding)
         if not is_final:
             options["beam_size"] = 1
-            if attends and self._gives_alignments():
+            if attends and self.client.gives_alignments():
                 options["return_alignments"] = True
             if options.get("on_doubt") == "retry":
                 options["on_doubt"] = "flag"  # unfinished text is often flagged
@@ -164,9 +164,6 @@ class LiveRequests:
         if any(isinstance(token, str) is not takes_text for token in tokens):
             return ()
         return "".join(tokens).lstrip() if takes_text else tuple(rest or start)
-
-    def _gives_alignments(self) -> bool:
-        return self.client.gives("alignments" if self.client.takes_text else "ALIGNMENTS")
 
     def _can_bias(self, options: Mapping[str, object]) -> bool:
         takes_drafts = self.options.drafts and self._takes_bias and self.client.takes_drafts()

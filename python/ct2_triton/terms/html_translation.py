@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 Align: TypeAlias = "Callable[[str], Alignment | None]"
 _SPACE = re.compile(r"[ \t\r\n\f]+")  # what HTML shows as one space
-_MOST_TIMES = (
-    3  # limit on the text sent for a sentence and its elements, in lengths of the sentence
-)
+# Limit on the text sent for a sentence and its elements, in lengths of the sentence.
+_MOST_TIMES = 3
 _ENDS = " .!?\u3002\uff01\uff1f"  # of a sentence, also in Chinese and Japanese
 
 
@@ -36,7 +35,7 @@ async def translate_html(
 ) -> str:
     """Translate the text of HTML.
 
-    All tags are kept unchanged and in their order, and so do scripts, styles, comments
+    All tags are kept unchanged and in their order, and so are scripts, styles, comments
     and what says `translate="no"`. A block ends a sentence. Tags inside of a sentence are put
     around the words that are found in its translation: as they were, or as they are translated
     alone. Where one is not found there exactly once and in order, the alignments of the tokens
@@ -97,7 +96,7 @@ async def translate_html_ranks(
         if not asked:
             return
         await client.connect()
-        if ranks == 1 and any(map(client.gives, ("ALIGNMENTS", "alignments"))):
+        if ranks == 1 and client.gives_alignments():
             options.setdefault("return_alignments", True)
         found = await client.translate(asked, source=source, targets=target, **options)
         answers = ([hypothesis.text for hypothesis in one.hypotheses] for one in found)

@@ -33,7 +33,7 @@ class Dictionary:
     async def connect(self) -> None:
         pass
 
-    def gives(self, _: str) -> bool:
+    def gives_alignments(self) -> bool:
         return False
 
     async def translate(self, texts: list[str], **_: Any) -> list[Translation]:
