@@ -110,7 +110,7 @@ class DamagedLinear final : public Linear {
 class PyModel {
  public:
   PyModel(const std::string& directory, const py::dict& parameters, const std::string& damaged,
-          float factor, bool timed, bool gpu) {
+          float factor, bool timed, bool gpu, std::optional<size_t> list_bytes) {
     DecodingOptions defaults;
     engine_.max_search_tokens = kAnyTokens;
     SetModelParameters(parameters, &defaults, &engine_);
@@ -130,7 +130,8 @@ class PyModel {
         }
         return timed ? clock_.Timed(std::move(linear), spec) : std::move(linear);
       };
-      decoder_ = std::make_shared<const HostModel>(weights, &packer, wrap);
+      const ListMemory lists = list_bytes ? ListMemory{*list_bytes, /*idle_ns=*/0} : ListMemory();
+      decoder_ = std::make_shared<const HostModel>(weights, &packer, wrap, lists);
       packing_ = packer.Description();
     }
   }
@@ -334,12 +335,15 @@ void BindTrialReport(py::module_& module) {
 void BindModel(py::module_& module) {
   py::class_<PyModel, std::shared_ptr<PyModel>>(module, "LoopModel",
                                                 "A model as decode loops share it.")
-      .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool, bool>(),
+      .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool, bool,
+                    std::optional<size_t>>(),
            py::arg("model_directory"), py::arg("parameters") = py::dict(),
            py::arg("damaged") = std::string(), py::arg("factor") = 1.0F, py::arg("timed") = false,
-           py::arg("gpu") = false,
+           py::arg("gpu") = false, py::arg("list_bytes") = std::nullopt,
            "`damaged`: scope of a product whose results are multiplied by `factor`. `timed`: see "
-           "layer_times.")
+           "layer_times. `list_bytes`: see ListMemory; any list may make room at once.")
+      .def_property_readonly("packed_bytes",
+                             [](const PyModel& model) { return model.decoder()->packed_bytes(); })
       .def_property_readonly("packing", &PyModel::packing)
       .def_property_readonly(
           "layer_times", [](const PyModel& model) { return DescribeTimes(model.clock()); },

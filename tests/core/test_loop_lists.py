@@ -95,3 +95,33 @@ def test_drafts_change_no_answer(lists: Lists) -> None:
     assert [row["ids"] for row in drafted] == [row["ids"] for row in plain]
     assert [row["grown"] for row in drafted] == [row["grown"] for row in plain]
     assert sum(row["draft_tokens_kept"] for row in drafted) > 100
+
+
+def test_lists_beyond_the_bound_are_packed_when_rows_need_them(
+    engine_model: Path, tmp_path: Path
+) -> None:
+    """There is room for one of the three at a time; answers and scores stay the same."""
+    files = listed_model(engine_model, tmp_path, LISTS)
+
+    def model(**options: Any) -> Any:
+        settings = {"compute_type": "float32", "use_vmap": True}
+        return _core.LoopModel(str(files.directory), settings, **options)
+
+    none, every = model(list_bytes=0), model()
+    rng = random.Random(18)
+    truth = MatrixModel("lists", engine_model, "float32", beams=0.3)
+    cases = [
+        Case(case.source, [language, *case.prefix], case.options)
+        for language in [*LISTS, *LISTS]
+        for case in [truth.draw(rng)]
+    ]
+
+    def answers(loop_model: Any) -> list[Any]:
+        truth.loop_model = loop_model
+        return decode(truth, cases, random.Random(19))
+
+    none.trial()
+    before = none.packed_bytes
+    assert before < every.packed_bytes
+    assert answers(none) == answers(every)
+    assert before < none.packed_bytes < every.packed_bytes

@@ -82,7 +82,8 @@ std::vector<Found> Chooser::Choose(const std::vector<OutputRules>& rules, const 
   const auto asked = RulesOf(rules);
   std::vector<products::ChosenLogit> chosen(rules.size());
   if (std::all_of(rules.begin(), rules.end(), same_map)) {
-    if (!rules.empty()) model_.ProjectionTo(rules.front().map).Choose(hidden, asked, chosen.data());
+    if (!rules.empty())
+      model_.ProjectionTo(rules.front().map)->Choose(hidden, asked, chosen.data());
   } else {
     ChooseByMap(rules, hidden, asked, &chosen);
   }
@@ -147,7 +148,7 @@ std::vector<std::vector<float>> Chooser::Logits(const VocabularyMap* map, const 
   std::vector<products::ChoiceRules> rules(rows);
   for (size_t row = 0; row < rows; ++row) rules[row].logits = logits[row].data();
   std::vector<products::ChosenLogit> chosen(rows);
-  model_.ProjectionTo(map).Choose(hidden, rules, chosen.data());
+  model_.TrialProjectionTo(map)->Choose(hidden, rules, chosen.data());
   return logits;
 }
 
@@ -166,7 +167,7 @@ void Chooser::ChooseByMap(const std::vector<OutputRules>& rules, const float* hi
       asked_here.push_back(asked[row]);
     }
     std::vector<products::ChosenLogit> chosen_here(rows.size());
-    model_.ProjectionTo(map).Choose(gathered_.data(), asked_here, chosen_here.data());
+    model_.ProjectionTo(map)->Choose(gathered_.data(), asked_here, chosen_here.data());
     for (size_t i = 0; i < rows.size(); ++i) (*chosen)[rows[i]] = chosen_here[i];
   }
 }

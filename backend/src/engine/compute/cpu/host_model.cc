@@ -9,7 +9,7 @@
 namespace ct2triton {
 
 HostModel::HostModel(std::shared_ptr<const Weights> weights, LayerPacker* packer,
-                     const Wrapper& wrap)
+                     const Wrapper& wrap, const ListMemory& lists)
     : DeviceModel(std::move(weights)) {
   const LinearMaker make = [packer, &wrap](const LinearSpec& spec) {
     auto linear = packer->Make(spec);
@@ -26,22 +26,16 @@ HostModel::HostModel(std::shared_ptr<const Weights> weights, LayerPacker* packer
                 "the decode loop cannot run this model: its decoder does not take its encoder's "
                 "output");
   }
-  packed_bytes_ = packer->bytes() + encoder_->position_bytes() + decoder_->position_bytes();
+  model_bytes_ = packer->bytes() + encoder_->position_bytes() + decoder_->position_bytes();
+  auto projections = std::make_unique<ListProjections>(*projection_, lists);
   for (const VocabularyMap* map : this->weights().AllMaps()) {
-    if (!map->fixed()) continue;
-    auto& mapped = mapped_projections_[map];
-    mapped = projection_->Select(map->numbered());
-    packed_bytes_ += mapped->bytes();
+    if (map->fixed()) projections->Add(*map);
   }
+  lists_ = std::move(projections);
 }
 
 std::unique_ptr<LoopCompute> HostModel::NewCompute(RowMemory* memory) const {
   return std::make_unique<HostCompute>(*this, memory);
-}
-
-size_t HostModel::MapBytes(const VocabularyMap& map) const {
-  const auto found = mapped_projections_.find(&map);
-  return found == mapped_projections_.end() ? 0 : found->second->bytes();
 }
 
 }  // namespace ct2triton
