@@ -17,9 +17,10 @@ class Weights;
 // busy, and other work only makes steps longer. `times_ns`: at least one.
 double UndisturbedStep_ns(std::vector<double> times_ns);
 
-// Measures StepTimes with steps of one row and of a tile of rows, twice, in processor time, so that
-// other work of the machine has little effect. `new_loop`: makes a loop of these weights with
-// memory of its own. Takes about 60 ms per number of loops, or about 16 steps if that is longer.
+// Measures StepTimes with steps of one row and of a tile of rows, in processor time and, if they
+// are short, twice, so that other work of the machine has little effect. `new_loop`: makes a loop
+// of these weights with memory of its own. Takes about 60 ms per number of loops, or about 8 steps
+// if that is longer.
 StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
                        const std::function<std::unique_ptr<LoopEngine>()>& new_loop) noexcept;
 
