@@ -59,9 +59,17 @@ struct Failures {
   std::atomic<size_t> met{0};
   std::atomic<size_t> admitted{0};
   std::atomic<size_t> stepped{0};
-  size_t steps_beside = 0;                // loop steps that encoding a long source waits for
-  std::atomic<size_t> encoded_beside{0};  // sources whose wait saw that many steps
+  size_t steps_in_admission = 0;             // loop steps that the first admission waits for
+  size_t steps_beside = 0;                   // loop steps that encoding a long source waits for
+  std::atomic<bool> first_admission{false};  // it has begun
+  std::atomic<size_t> encoded_beside{0};     // of them, those whose wait saw that many steps
 
+  // Whether so many steps came.
+  bool WaitForSteps(size_t steps) const {
+    const size_t enough = stepped + steps;
+    WaitUntil([&] { return stepped >= enough; });
+    return stepped >= enough;
+  }
   void Count(std::atomic<size_t>* uses, const std::set<size_t>& failing) const {
     if (failing.count(++*uses) == 0) return;
     if (memory) throw std::bad_alloc();
@@ -75,6 +83,9 @@ class FailingLoop : public LoopEngine {
       : loop_(std::move(loop)), failures_(std::move(failures)) {}
 
   std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) override {
+    if (failures_->steps_in_admission > 0 && !failures_->first_admission.exchange(true)) {
+      failures_->encoded_beside += failures_->WaitForSteps(failures_->steps_in_admission);
+    }
     if (rows.size() > 1 || failures_->of_one_row) {
       failures_->Count(&failures_->admitted, failures_->admissions);
     }
@@ -110,9 +121,7 @@ class FailingModel : public LoopModel {
   }
   const StepTimes& step_times() const override { return times_; }
   std::shared_ptr<const void> Encode(const CheckedRow& row, LoopCounters* counters) const override {
-    const size_t enough = failures_->stepped + failures_->steps_beside;
-    WaitUntil([&] { return failures_->stepped >= enough; });
-    failures_->encoded_beside += failures_->stepped >= enough;
+    failures_->encoded_beside += failures_->WaitForSteps(failures_->steps_beside);
     failures_->Count(&failures_->encodes, failures_->failing_encodes);
     return LoopModel::Encode(row, counters);
   }
@@ -192,6 +201,7 @@ std::vector<size_t> PyLoopsFor(const std::vector<size_t>& rows, const Times& tim
 // Results of the rows of each request. A request is sent when the previous one is answered.
 py::list RunFailingLoops(const std::string& directory,
                          const std::vector<std::vector<Ids>>& requests, const py::dict& parameters,
+                         const std::vector<Ids>& prefixes, size_t steps_in_admission,
                          std::set<size_t> failing_loops, std::set<size_t> failing_admissions,
                          std::set<size_t> failing_steps, std::set<size_t> failing_encodes,
                          bool of_one_row, bool memory, const Times& times, size_t steps_beside,
@@ -209,6 +219,7 @@ py::list RunFailingLoops(const std::string& directory,
   failures->failing_encodes = std::move(failing_encodes);
   failures->memory = memory;
   failures->steps_beside = steps_beside;
+  failures->steps_in_admission = steps_in_admission;
   failures->meeting = meeting;
   std::optional<LoadedModel> model;
   std::optional<ModelWork> work;
@@ -233,8 +244,9 @@ py::list RunFailingLoops(const std::string& directory,
       std::vector<RowInput> rows;
       std::vector<size_t> positions;
       for (const Ids& source : sources) {
-        positions.push_back(rows.size());
-        rows.push_back({source, IdView()});
+        const size_t row = rows.size();
+        positions.push_back(row);
+        rows.push_back({source, row < prefixes.size() ? IdView(prefixes[row]) : IdView()});
       }
       work->Add(model->Check(rows, nullptr), positions, answers, share, SteadyNow_ns());
     });
@@ -317,7 +329,8 @@ std::vector<std::string> PyTenantOrder(
     queue.Add(std::move(rows), positions, std::make_shared<IgnoringRowListener>(tenant), share);
     for (size_t i = 0; i < takes; ++i) {
       const AdmissionBounds bounds{/*sequences=*/1, LoopSettings().encode_tokens, {}, 0, 0};
-      for (const Job& job : queue.TakeRows(bounds, [](const CheckedRow&) { return false; })) {
+      for (const Job& job :
+           queue.TakeRows(bounds, [](const CheckedRow&) { return SourceState::kNew; })) {
         order.emplace_back(job.waiters.front().listener->tenant());
       }
     }
@@ -341,8 +354,11 @@ std::pair<std::vector<int64_t>, size_t> PyTakePastWide(const std::vector<int64_t
   AdmissionBounds bounds{/*sequences=*/0, LoopSettings().encode_tokens, {}, 0, narrow_rows};
   size_t looked_at = 0;
   std::vector<int64_t> taken;
-  const auto encoded = [&looked_at](const CheckedRow&) { return ++looked_at == 0; };
-  for (const Job& job : queue.TakeRows(bounds, encoded)) taken.push_back(job.row.source.front());
+  const auto ask = [&looked_at](const CheckedRow&) {
+    ++looked_at;
+    return SourceState::kNew;
+  };
+  for (const Job& job : queue.TakeRows(bounds, ask)) taken.push_back(job.row.source.front());
   return {taken, looked_at};
 }
 
@@ -448,7 +464,8 @@ void BindLoopWork(py::module_& module) {
              "task, its time, how many there are, lanes. `later`: time, work, tasks that come.");
   module.def(
       "run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("requests"),
-      py::arg("parameters"), py::arg("failing_loops") = std::set<size_t>(),
+      py::arg("parameters"), py::arg("prefixes") = std::vector<Ids>(),
+      py::arg("steps_in_admission") = 0, py::arg("failing_loops") = std::set<size_t>(),
       py::arg("failing_admissions") = std::set<size_t>(),
       py::arg("failing_steps") = std::set<size_t>(),
       py::arg("failing_encodes") = std::set<size_t>(), py::arg("of_one_row") = true,
@@ -457,7 +474,8 @@ void BindLoopWork(py::module_& module) {
       py::arg("meeting") = 0,
       "Run the rows of each request in decode loops of which some cannot be made, and some "
       "admissions and steps fail, counted from 1. `of_one_row`: admissions of one row are counted, "
-      "too. `loops`: at most. `meeting`: loops that are there before one of them steps.");
+      "too. `prefixes`: of the first rows of each request. `loops`: at most. `meeting`: loops that "
+      "are there before one of them steps.");
 }
 
 }  // namespace ct2triton

@@ -225,3 +225,24 @@ def test_a_shared_source_takes_memory_once(engine_model: Path, truth: EngineTrut
         options = {**ONE_LOOP, "max_cache_bytes": str(room)}
         loop = _translate_one_sentence(_core.Translator(str(engine_model), options), truth, source)
         assert (loop["step_rows"] == TARGETS * loop["steps"]) is together
+
+
+@pytest.mark.skipif(_core.usable_cores() < 2, reason="one core does one thing after the other")
+def test_no_loop_waits_for_a_source_that_another_loop_encodes(
+    engine_model: Path, truth: EngineTruth
+) -> None:
+    """Of the rows of one source, a loop takes more than half; the other takes what is behind them.
+
+    The first admission waits for three steps of the other loop, which come although a row of the
+    source waits.
+    """
+    others = ragged_rows(truth, 2, seed=33)[0]
+    sources = [*[SOURCE] * 6, *others]
+    prefixes = [*([60 + i] for i in range(6)), [], []]
+    [result] = _core.run_failing_loops(
+        str(engine_model), [sources], TOGETHER, prefixes=prefixes, steps_in_admission=3
+    )
+    assert result["encoded_beside"] == 1
+    assert set(result["times_answered"]) == {1}
+    for ids, source, prefix in zip(result["ids"], sources, prefixes, strict=True):
+        assert [ids] == truth.hypotheses(source, prefix, **TOGETHER)

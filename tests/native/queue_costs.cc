@@ -110,7 +110,7 @@ __attribute__((noinline)) void MeasuredTakes(RowQueue* queue, size_t count,
                                              std::vector<Job>* jobs) {
   const AdmissionBounds bounds{1, 150, {size_t{1} << 30, 0, 0}, 0, 0};
   for (size_t i = 0; i < count; ++i) {
-    for (Job& job : queue->TakeRows(bounds, [](const CheckedRow&) { return false; })) {
+    for (Job& job : queue->TakeRows(bounds, [](const CheckedRow&) { return SourceState::kNew; })) {
       jobs->push_back(std::move(job));
     }
   }

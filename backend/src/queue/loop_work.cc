@@ -49,6 +49,8 @@ LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& s
       lanes_(loops),
       counters_(loops) {
   with_rows_.reserve(loops);
+  for (Lane& lane : lanes_)
+    lane.sources.reserve(2 * settings_.max_sequences);  // of most admissions
   for (size_t lane = loops; lane-- > 0;) free_.push_back(static_cast<int>(lane));
   if (!scheduler_->OnGpu()) {  // what fails, fails the load
     lanes_.front().loop = std::make_unique<RunningLoop>(model_->NewLoop());
@@ -164,7 +166,9 @@ void LoopWork::Run(int task) noexcept {
     auto taken = TakeRows(&lane);
     lane.found_none = taken.empty() && lane.loop->running() == 0;
     SetLongAside(lane, &taken);
-    auto failed = lane.loop->AdmitAndStep(std::move(taken));
+    auto failed = lane.loop->Admit(std::move(taken));
+    EndSources(&lane);
+    lane.loop->Step(&failed);
     running_ += lane.loop->load().sequences - before.sequences;
     wide_cache_bytes_ += lane.loop->load().wide_cache_bytes - before.wide_cache_bytes;
     EndPromise(&lane);
@@ -178,6 +182,7 @@ void LoopWork::Run(int task) noexcept {
     }
     if (!failed.empty()) RunAlone(std::move(failed));
   } catch (...) {  // no memory to choose rows: fails one, so the queue gets shorter
+    EndSources(&lane);
     EndPromise(&lane);
     queue_.FailFirst(CurrentError());
   }
@@ -214,6 +219,9 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
     if (!lane->encoded && IsLong(job.row)) continue;
     lane->promised_bytes += bytes;
     lane->taken_sequences += static_cast<size_t>(job.row.copies);
+    if (lane->sources.size() < lane->sources.capacity() && !model_->HasEncoding(job.row)) {
+      lane->sources.push_back(sources_in_making_.Add(job.row.source));
+    }
   }
   taken_ += lane->taken_sequences;
   return rows;
@@ -230,8 +238,26 @@ std::vector<Job> LoopWork::TakeWaiting(const LoopState& state) {
                   wide_cache_bytes_};
   bounds.anyway = state.all_sequences == 0 && promised_bytes_ == 0 ? 1 : 0;
   bounds.long_beside = long_sources_ != nullptr;
-  return queue_.TakeRows(bounds,
-                         [this](const CheckedRow& row) { return model_->HasEncoding(row); });
+  return queue_.TakeRows(bounds, [this](const CheckedRow& row) {
+    if (sources_in_making_.Has(row.source) && !IsLong(row)) {
+      rows_wait_for_source_ = true;
+      return SourceState::kTaken;
+    }
+    return model_->HasEncoding(row) ? SourceState::kEncoded : SourceState::kNew;
+  });
+}
+
+// The lane has encoded the sources that it took. Its rows hold the encodings, which others share.
+void LoopWork::EndSources(Lane* lane) noexcept {
+  if (lane->sources.empty()) return;
+  {
+    const std::lock_guard<std::mutex> lock(admission_mutex_);
+    for (const auto place : lane->sources) sources_in_making_.Remove(place);
+    lane->sources.clear();
+    if (!std::exchange(rows_wait_for_source_, false)) return;
+  }
+  ++changes_;
+  scheduler_->Wake(this);
 }
 
 bool LoopWork::IsLong(const CheckedRow& row) const {

@@ -17,6 +17,7 @@
 #include "queue/row_queue.h"
 #include "queue/running_loop.h"
 #include "queue/scheduler.h"
+#include "queue/sources_in_making.h"
 
 namespace ct2triton {
 
@@ -60,6 +61,7 @@ class LoopWork : public Workload {
     bool encoded = false;                    // the taken rows are of a long source,
     std::shared_ptr<const void> encoding{};  // which has this encoding
     uint64_t encodings_given = 0;            // of long sources, so far
+    std::vector<SourcesInMaking::Place> sources{};  // taken and not encoded yet
   };
 
   // Of the rows that wait for a loop, without those whose long source is not encoded yet.
@@ -76,6 +78,7 @@ class LoopWork : public Workload {
   std::vector<Job> TakeWaiting(const LoopState& state);
   bool IsLong(const CheckedRow& row) const;
   void SetLongAside(const Lane& lane, std::vector<Job>* jobs) noexcept;
+  void EndSources(Lane* lane) noexcept;
   void EndPromise(Lane* lane) noexcept;
   void CountStepLocked(const std::optional<Error>& failure, bool stepped) noexcept;
   void RunAlone(std::vector<Job> jobs) noexcept;
@@ -94,10 +97,12 @@ class LoopWork : public Workload {
   std::vector<int> free_;             // the last one is taken first
   std::atomic<uint64_t> changes_{1};  // rises when rows arrive and when a loop with rows has run
   uint64_t no_room_at_ = 0;     // value of changes_ when no waiting row fitted into one more loop
-  std::mutex admission_mutex_;  // so that no memory is promised to two loops
-  size_t promised_bytes_ = 0;   // of keys and values; a part may be in use already
-  std::atomic<size_t> running_{0};  // sequences of the rows of all loops
-  std::atomic<size_t> taken_{0};    // sequences that loops have taken but do not run yet
+  std::mutex admission_mutex_;  // so that no memory is promised to two loops; of what follows:
+  SourcesInMaking sources_in_making_;
+  bool rows_wait_for_source_ = false;  // a row was passed over, because another loop encodes it
+  size_t promised_bytes_ = 0;          // of keys and values; a part may be in use already
+  std::atomic<size_t> running_{0};     // sequences of the rows of all loops
+  std::atomic<size_t> taken_{0};       // sequences that loops have taken but do not run yet
   std::atomic<size_t> wide_cache_bytes_{0};
   mutable std::mutex counters_mutex_;
   std::vector<LoopCounters> counters_;  // of each lane

@@ -9,6 +9,10 @@
 namespace ct2triton {
 namespace {
 
+// Rows passed over because another loop encodes their source. Behind so many, the next one joins
+// and may have to wait for the other loop.
+constexpr size_t kMostSkipped = 64;
+
 // Distance between the rows of one request in the order of the queue. Each row that is taken
 // advances the position of new rows by at least one. So rows of later requests overtake this
 // request's later rows, and it still gets one row in this many.
@@ -80,31 +84,34 @@ std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds, size_t lanes) {
   return call;
 }
 
-std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const IsEncoded& encoded) {
+std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const AskSource& ask) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<Job> rows;
   rows.reserve(std::min(bounds.sequences + bounds.narrow_rows, jobs_.size()));
   AdmissionRoom room(bounds);  // from here on nothing throws
-  TakeInto(&rows, &room, encoded);
+  TakeInto(&rows, &room, ask);
   Publish();
   return rows;
 }
 
-void RowQueue::TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const IsEncoded& encoded) {
+void RowQueue::TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const AskSource& ask) {
   WaitingJobs::Cursor cursor(&jobs_);
   Offer offer = Offer::kTaken;
+  size_t skipped = 0;
   // A row that was passed over is wide, and thousands of wide rows may follow it.
   for (bool passing = false; offer != Offer::kEnded; passing |= offer == Offer::kPassed) {
     Job* const job = passing ? cursor.NextNarrow() : cursor.Next();
     if (job == nullptr) break;
-    offer = OfferTo(room, job, encoded, rows);
+    const bool shares = HasSource(*rows, job->row.source);
+    const SourceState source = shares ? SourceState::kEncoded : ask(job->row);
+    if (source == SourceState::kTaken && ++skipped <= kMostSkipped) continue;
+    offer = OfferTo(room, job, source != SourceState::kNew, rows);
   }
 }
 
-Offer RowQueue::OfferTo(AdmissionRoom* room, Job* job, const IsEncoded& encoded,
-                        std::vector<Job>* taken) {
+// `shares`: the encoding of its source.
+Offer RowQueue::OfferTo(AdmissionRoom* room, Job* job, bool shares, std::vector<Job>* taken) {
   const CheckedRow& row = job->row;
-  const bool shares = HasSource(*taken, row.source) || encoded(row);
   const Offer offer = room->Take({static_cast<size_t>(row.copies),
                                   row.prefix.size() + (shares ? 0 : row.source.size()),
                                   row.cache_bytes + (shares ? 0 : row.source_cache_bytes)});

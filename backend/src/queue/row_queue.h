@@ -26,8 +26,10 @@ struct QueueShare {
   const size_t most_rows;                              // limit at which no more should be added
 };
 
-// Tells whether a row's source is encoded already; called under the queue's lock.
-using IsEncoded = std::function<bool(const CheckedRow&)>;
+// kTaken: another loop has taken it and will encode it, so its rows wait until it has.
+enum class SourceState { kNew, kTaken, kEncoded };
+// Of a row's source; called under the queue's lock.
+using AskSource = std::function<SourceState(const CheckedRow&)>;
 
 // The waiting rows. The rows of a request stay in order, but alternate with those of later
 // requests, and tenants have equal shares. Equal rows of a tenant become one job. Thread-safe.
@@ -48,7 +50,7 @@ class RowQueue {
   std::vector<Job> TakeCall(const CallBounds& bounds, size_t lanes);
   // Rows for a loop, in order, except that narrow rows may overtake wide ones. A source shared by
   // several rows is counted once. An exception changes nothing.
-  std::vector<Job> TakeRows(const AdmissionBounds& bounds, const IsEncoded& encoded);
+  std::vector<Job> TakeRows(const AdmissionBounds& bounds, const AskSource& ask);
   // Fails the waiting rows of one listener; equal rows of other listeners keep waiting.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
   // Fails the waiting rows whose clients have gone; Triton does not report that.
@@ -72,8 +74,8 @@ class RowQueue {
   Job Take(Job* job) noexcept;
   bool Joins(const CheckedRow& first, const CheckedRow& row) const;
   std::vector<Job*> PickCall(CallBounds bounds, size_t lanes);
-  void TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const IsEncoded& encoded);
-  Offer OfferTo(AdmissionRoom* room, Job* job, const IsEncoded& encoded, std::vector<Job>* taken);
+  void TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const AskSource& ask);
+  Offer OfferTo(AdmissionRoom* room, Job* job, bool shares, std::vector<Job>* taken);
   void Publish() noexcept;
 
   const std::function<void()> wake_;

@@ -29,21 +29,24 @@ void LoopLoad::Remove(const LoopLoad& other) {
   wide_cache_bytes -= other.wide_cache_bytes;
 }
 
-std::vector<Job> RunningLoop::AdmitAndStep(std::vector<Job> admitted) noexcept {
+std::vector<Job> RunningLoop::Admit(std::vector<Job> jobs) noexcept {
   DropCancelled();
   step_failure_.reset();
   admission_failure_.reset();
-  std::vector<Job> failed = Join(std::move(admitted));
+  std::vector<Job> failed = Join(std::move(jobs));
   if (!failed.empty() && running() == 0) step_failure_ = admission_failure_;
+  return failed;
+}
+
+void RunningLoop::Step(std::vector<Job>* failed) noexcept {
   try {
     if (running() > 0) loop_->Step(this);
   } catch (const std::bad_alloc&) {
-    TakeAll(&failed);
+    TakeAll(failed);
   } catch (...) {
     step_failure_ = CurrentError();
-    TakeAll(&failed);  // any of them may have caused it: each runs again alone
+    TakeAll(failed);  // any of them may have caused it: each runs again alone
   }
-  return failed;
 }
 
 // Jobs that cannot be admitted together are admitted one by one; running jobs are not affected.
@@ -63,7 +66,7 @@ std::vector<Job> RunningLoop::Join(std::vector<Job> jobs) noexcept {
 // On success `jobs` is empty, else unchanged.
 bool RunningLoop::TryAdmit(std::vector<Job>* jobs) noexcept {
   try {
-    Admit(jobs);
+    AdmitAll(jobs);
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -85,7 +88,7 @@ bool RunningLoop::TryAdmitAlone(Job* job) noexcept {
 }
 
 // An exception leaves the jobs with the caller.
-void RunningLoop::Admit(std::vector<Job>* admitted) {
+void RunningLoop::AdmitAll(std::vector<Job>* admitted) {
   places_.reserve(places_.size() + admitted->size());
   const auto admission = admissions_.emplace(admissions_.end());
   admission->jobs.swap(*admitted);

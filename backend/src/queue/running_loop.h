@@ -31,10 +31,11 @@ class RunningLoop : private LoopListener {
  public:
   explicit RunningLoop(std::unique_ptr<LoopEngine> loop) : loop_(std::move(loop)) {}
 
-  // Admits the jobs, drops cancelled rows, and runs one step. Returns the jobs that the library
-  // failed at: those that it could not admit, or all if the step failed. They have left the loop;
-  // run each alone.
-  std::vector<Job> AdmitAndStep(std::vector<Job> admitted) noexcept;
+  // Drops cancelled rows and admits the jobs. Returns those that could not be admitted: run each
+  // alone.
+  std::vector<Job> Admit(std::vector<Job> jobs) noexcept;
+  // Runs one step. If it fails, all jobs leave the loop, as `failed`: run each alone.
+  void Step(std::vector<Job>* failed) noexcept;
 
   // Error of the last step, or of encoding its rows if none runs; none: nothing failed, or memory
   // ran out.
@@ -59,7 +60,7 @@ class RunningLoop : private LoopListener {
   std::vector<Job> Join(std::vector<Job> jobs) noexcept;
   bool TryAdmit(std::vector<Job>* jobs) noexcept;
   bool TryAdmitAlone(Job* job) noexcept;
-  void Admit(std::vector<Job>* admitted);
+  void AdmitAll(std::vector<Job>* admitted);
   void DropCancelled() noexcept;
   void Leave(std::unordered_map<LoopRow, Place>::iterator place) noexcept;
   void TakeAll(std::vector<Job>* to) noexcept;

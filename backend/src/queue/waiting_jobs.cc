@@ -23,12 +23,6 @@ constexpr size_t kTokensOfRow = 8;
 
 size_t Mixed(size_t hash, size_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15U; }
 
-size_t HashIds(const Ids& ids) {
-  const std::string_view bytes(reinterpret_cast<const char*>(ids.data()),
-                               ids.size() * sizeof(ids[0]));
-  return std::hash<std::string_view>()(bytes);
-}
-
 size_t HashRow(const CheckedRow& row) {
   size_t hash = HashIds(row.source);
   hash = Mixed(hash, HashIds(row.prefix));

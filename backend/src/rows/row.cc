@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/row.h"
 
+#include <functional>
+#include <string_view>
+
 namespace ct2triton {
+
+size_t HashIds(const Ids& ids) noexcept {
+  const std::string_view bytes(reinterpret_cast<const char*>(ids.data()),
+                               ids.size() * sizeof(ids[0]));
+  return std::hash<std::string_view>()(bytes);
+}
 
 const char* FinishReasonName(FinishReason reason) {
   switch (reason) {

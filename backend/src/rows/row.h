@@ -9,6 +9,7 @@
 namespace ct2triton {
 
 using Ids = std::vector<int64_t>;  // vocabulary ids of one sequence
+size_t HashIds(const Ids& ids) noexcept;
 
 enum class FinishReason {
   kStop,    // the search chose an end token
