@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <tuple>
 
 #include "bindings.h"
@@ -73,7 +72,7 @@ struct Damage {
   std::shared_ptr<int64_t> uses_left;  // uses before it fails; negative: it never fails
 
   void Use() const {
-    if (*uses_left == 0) throw std::runtime_error("a product failed");
+    if (*uses_left == 0) throw Error(ErrorCode::kInternal, "a product failed");
     if (*uses_left > 0) --*uses_left;
   }
 };
@@ -271,7 +270,7 @@ Floats PyAttendRow(const std::string& kernels, const Floats& projected, size_t h
     throw Error(ErrorCode::kInvalidArgument, "the sizes do not fit each other");
   }
   RowAttention row{projected.data(), tokens, heads, dim, scale, BiasOf(bias, heads), {}, {}};
-  Floats scratch(RowScratchFloats(tokens, heads, dim)), out(tokens * row.width());
+  Floats scratch(RowScratchFloats(tokens, dim)), out(tokens * row.width());
   row.scratch = scratch.data();
   row.out = out.data();
   const RowKernel& kernel = RowKernelNamed(kernels);

@@ -25,6 +25,7 @@
 #include "engine/loaded_model.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/step_times.h"
+#include "error.h"
 #include "queue/admission.h"
 #include "queue/admission_room.h"
 #include "queue/core_shares.h"
@@ -53,8 +54,8 @@ struct Failures {
   std::set<size_t> steps;
   std::set<size_t> failing_encodes;  // of long sources
   std::atomic<size_t> encodes{0};
-  bool memory = false;  // std::bad_alloc instead of an exception of the library
-  size_t meeting = 0;   // loops that must exist before any of them runs a step
+  std::string cause;   // "library", "memory" or "memory of a GPU"
+  size_t meeting = 0;  // loops that must exist before any of them runs a step
   std::atomic<size_t> made{0};
   std::atomic<size_t> met{0};
   std::atomic<size_t> admitted{0};
@@ -72,7 +73,8 @@ struct Failures {
   }
   void Count(std::atomic<size_t>* uses, const std::set<size_t>& failing) const {
     if (failing.count(++*uses) == 0) return;
-    if (memory) throw std::bad_alloc();
+    if (cause == "memory") throw std::bad_alloc();
+    if (cause == "memory of a GPU") throw Error(ErrorCode::kUnavailable, "too few bytes");
     throw std::runtime_error("a failure made by a test");
   }
 };
@@ -204,8 +206,8 @@ py::list RunFailingLoops(const std::string& directory,
                          const std::vector<Ids>& prefixes, size_t steps_in_admission,
                          std::set<size_t> failing_loops, std::set<size_t> failing_admissions,
                          std::set<size_t> failing_steps, std::set<size_t> failing_encodes,
-                         bool of_one_row, bool memory, const Times& times, size_t steps_beside,
-                         size_t encode_tokens, int64_t loops, size_t meeting) {
+                         bool of_one_row, std::string cause, const Times& times,
+                         size_t steps_beside, size_t encode_tokens, int64_t loops, size_t meeting) {
   EngineOptions engine;
   engine.decoding = "loop";
   engine.max_search_tokens = 32768;
@@ -217,7 +219,7 @@ py::list RunFailingLoops(const std::string& directory,
   failures->of_one_row = of_one_row;
   failures->steps = std::move(failing_steps);
   failures->failing_encodes = std::move(failing_encodes);
-  failures->memory = memory;
+  failures->cause = std::move(cause);
   failures->steps_beside = steps_beside;
   failures->steps_in_admission = steps_in_admission;
   failures->meeting = meeting;
@@ -469,12 +471,13 @@ void BindLoopWork(py::module_& module) {
       py::arg("failing_admissions") = std::set<size_t>(),
       py::arg("failing_steps") = std::set<size_t>(),
       py::arg("failing_encodes") = std::set<size_t>(), py::arg("of_one_row") = true,
-      py::arg("memory") = false, py::arg("step_times") = Times(), py::arg("steps_beside") = 0,
+      py::arg("cause") = "library", py::arg("step_times") = Times(), py::arg("steps_beside") = 0,
       py::arg("encode_tokens") = LoopSettings().encode_tokens, py::arg("loops") = 2,
       py::arg("meeting") = 0,
       "Run the rows of each request in decode loops of which some cannot be made, and some "
       "admissions and steps fail, counted from 1. `of_one_row`: admissions of one row are counted, "
-      "too. `prefixes`: of the first rows of each request. `loops`: at most. `meeting`: loops that "
+      "too. `cause`: see Failures. `prefixes`: of the first rows of each request. `loops`: at "
+      "most. `meeting`: loops that "
       "are there before one of them steps.");
 }
 

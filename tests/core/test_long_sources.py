@@ -44,12 +44,12 @@ def test_other_rows_go_on_while_a_long_source_is_encoded(
     assert result["counters"]["shared_encodings"] == 0
 
 
-@pytest.mark.parametrize("memory", [False, True], ids=["library", "memory"])
+@pytest.mark.parametrize("cause", ["library", "memory"])
 def test_a_row_whose_encoding_failed_is_tried_again(
-    engine_model: Path, truth: EngineTruth, memory: bool
+    engine_model: Path, truth: EngineTruth, cause: str
 ) -> None:
     sources = [*map(_long, range(3)), *ragged_rows(truth, 10, seed=24)[0]]
-    result = _run(engine_model, sources, failing_encodes={1, 2}, memory=memory)
+    result = _run(engine_model, sources, failing_encodes={1, 2}, cause=cause)
     assert result["ids"] == _expected(truth, sources)
     assert set(result["times_answered"]) == {1}
 

@@ -245,7 +245,7 @@ std::vector<Parameter> EngineParameters() {
        "Most bytes of keys and values that the running rows of decode loops may hold, each counted "
        "up to its length limit, each beam by itself and equal sources once; at least one row runs, "
        "and searches of several sequences together get three quarters; 0 is 4 "
-       "GiB; on a GPU at most nine tenths of what is free when the model is loaded.",
+       "GiB; on a GPU at most nine tenths of what is free.",
        "8589934592"},
       {"inter_threads", &E::inter_threads, kModel, kThreads,
        "Calls and steps of this model at the same time, at most; on a CPU all models share as many "

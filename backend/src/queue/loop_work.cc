@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMostFailedSteps = 3;
 
 const Error only_in_loop(ErrorCode::kInternal,
-                         "CTranslate2 failed in a decode loop, and a call would give another "
+                         "a decode loop failed, and a call of CTranslate2 would give another "
                          "answer, since it takes no sampling_seed, no draft_bias and no heads of "
                          "attention for replace_unknowns; send the request again");
 
@@ -234,6 +234,7 @@ std::vector<Job> LoopWork::TakeWaiting(const LoopState& state) {
   if (bounds.sequences == 0 && state.sequences < settings_.max_sequences) return {};
   bounds.narrow_rows = RowsPastWide(state, settings_);
   bounds.tokens = settings_.encode_tokens;
+  if (queue_.size() > 0) model_->MeasureCache();
   bounds.cache = {MaxCacheBytes(), model_->cache_bytes_in_use() + promised_bytes_,
                   wide_cache_bytes_};
   bounds.anyway = state.all_sequences == 0 && promised_bytes_ == 0 ? 1 : 0;

@@ -15,6 +15,12 @@ LoopLoad LoadOf(const CheckedRow& row) {
   return sequences == 1 ? LoopLoad{1, 0, 0} : LoopLoad{sequences, sequences, row.cache_bytes};
 }
 
+// What is thrown now; none: memory of the GPU is short for a while.
+std::optional<Error> FailureOfLoop() noexcept {
+  const Error error = CurrentError();
+  return error.code() == ErrorCode::kUnavailable ? std::nullopt : std::optional(error);
+}
+
 }  // namespace
 
 void LoopLoad::Add(const LoopLoad& other) {
@@ -44,7 +50,7 @@ void RunningLoop::Step(std::vector<Job>* failed) noexcept {
   } catch (const std::bad_alloc&) {
     TakeAll(failed);
   } catch (...) {
-    step_failure_ = CurrentError();
+    step_failure_ = FailureOfLoop();
     TakeAll(failed);  // any of them may have caused it: each runs again alone
   }
 }
@@ -71,7 +77,7 @@ bool RunningLoop::TryAdmit(std::vector<Job>* jobs) noexcept {
   } catch (const std::bad_alloc&) {
     return false;
   } catch (...) {
-    admission_failure_ = CurrentError();
+    admission_failure_ = FailureOfLoop();
     return false;
   }
 }

@@ -38,7 +38,6 @@ class Tokenizer {
   // is given and none is needed, or the model ignores the source language. Throws Error with the
   // nearest code.
   std::string Language(std::string_view name, Side side) const;
-  bool HasLanguages() const { return !rules_.languages.empty(); }
   const TokenRules& rules() const { return rules_; }
 
   // INPUT_IDS of a text: pieces with language and end tokens, and the task in words if the model

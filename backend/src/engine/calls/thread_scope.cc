@@ -4,7 +4,6 @@
 #include <future>
 
 #include "engine/calls/call_library.h"
-#include "error.h"
 
 namespace ct2triton {
 

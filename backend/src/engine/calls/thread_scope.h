@@ -31,10 +31,9 @@ class ThreadScope {
   size_t threads_ = 0;              // last set in the library; 0: not set
 };
 
-// Runs `work` in a scope of its own. On a GPU it starts a thread, so that the calling thread gets no
-// CUDA context. On a CPU it uses the calling thread, because
-// glibc would give each loading thread a heap of its own and keep its freed memory. Throws what
-// `work` throws.
+// Runs `work` in a scope of its own. On a GPU it starts a thread, so that the calling thread gets
+// no CUDA context. On a CPU it uses the calling thread, because glibc would give each loading
+// thread a heap of its own and keep its freed memory. Throws what `work` throws.
 void RunInThreadScope(const Device& device, size_t threads, const std::function<void()>& work);
 
 }  // namespace ct2triton

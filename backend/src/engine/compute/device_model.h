@@ -44,13 +44,14 @@ class DeviceModel {
   virtual std::optional<Error> loss() const { return {}; }
   virtual ElementType weight_type() const = 0;  // of the layers
   virtual size_t packed_bytes() const = 0;      // of copies of the weights, made for loops
-  // Memory that the device had for keys and values after the model was loaded, which other models
+  // Memory that the device had for keys and values when the model was loaded, which other models
   // may use as well; none: as much as is wanted.
   virtual std::optional<size_t> most_cache_bytes() const { return {}; }
-  // The same when sources were last encoded: without what others have taken since.
+  // Of that, what others have not taken, as of the last MeasureCache().
   virtual std::optional<size_t> most_cache_bytes_now() const { return {}; }
+  virtual void MeasureCache() const {}
   virtual size_t gpu_cache_bytes() const { return 0; }  // of pages that rows and sources hold
-  // Part of packed_bytes() for the candidates of a vocabulary map; 0: none.
+  // What the candidates of a vocabulary map take while they are packed; 0: nothing.
   virtual size_t MapBytes(const VocabularyMap& map) const = 0;
 
   const Weights& weights() const { return *weights_; }

@@ -49,7 +49,6 @@ struct StepSequence {
   // its length minus one.
   size_t prompt = 0;
   RowAlignment* alignment = nullptr;  // receives the attention; null: not needed
-  uint64_t row = 0;                   // its ID, for devices that store keys and values themselves
 
   // Slot of the i-th token to be run.
   size_t Slot(size_t i) const {

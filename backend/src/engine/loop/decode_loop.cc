@@ -11,23 +11,6 @@
 #include "steady_clock.h"
 
 namespace ct2triton {
-namespace {
-
-// Turns exceptions of the library into an Error that names it.
-template <typename Action>
-auto OfLibrary(const Action& action) {
-  try {
-    return action();
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::kInternal, std::string("CTranslate2 failed: ") + error.what());
-  }
-}
-
-}  // namespace
 
 DecodeLoop::DecodeLoop(std::shared_ptr<const DeviceModel> model, std::shared_ptr<LoopCaches> caches)
     : model_(std::move(model)),
@@ -51,7 +34,7 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
     if (!admitted.back()->ended()) to_encode.push_back(row);
   }
   SourceEncoder::Counts counts;
-  auto encodings = OfLibrary([&] { return encoder_.Encode(to_encode, &counts); });
+  auto encodings = encoder_.Encode(to_encode, &counts);
   if (!rows_.empty()) counters_.joined_rows += admitted.size();
   rows_.reserve(rows_.size() + admitted.size());
   auto encoding = encodings.begin();
@@ -71,11 +54,9 @@ void DecodeLoop::Step(LoopListener* listener) {
   std::vector<Choosing> choosing;
   std::vector<StepSequence> feed = NextFeed(&choosing);
   if (!feed.empty()) {
-    OfLibrary([&] {
-      std::vector<OutputRules> rules;
-      for (const Choosing& row : choosing) row.row->AddRules(&rules);
-      Choose(choosing, compute_->Step(feed, rules), &feed);
-    });
+    std::vector<OutputRules> rules;
+    for (const Choosing& row : choosing) row.row->AddRules(&rules);
+    Choose(choosing, compute_->Step(feed, rules), &feed);
     ++counters_.steps;
     const GpuWork work = compute_->TakeWork();
     counters_.gpu_passes += work.passes;

@@ -198,6 +198,13 @@ std::optional<size_t> LoopModel::most_cache_bytes_now() const {
   return model_->most_cache_bytes_now();
 }
 
+void LoopModel::MeasureCache() const noexcept {
+  try {
+    model_->MeasureCache();
+  } catch (...) {  // the next step fails with the reason
+  }
+}
+
 size_t LoopModel::gpu_cache_bytes() const { return model_->gpu_cache_bytes(); }
 
 size_t LoopModel::logits_bytes() const { return caches_->memory.logits_bytes; }

@@ -100,8 +100,8 @@ class LoopEngine {
 
   // Encodes the sources and admits the rows: they take part from the next step on. The rows must
   // have been checked by a LoadedModel that lets the loop run them. Each CheckedRow must live until
-  // its row has ended or was removed. Returns the rows' names, in order. Throws Error(kInternal) or
-  // std::bad_alloc on failure; then no row was admitted.
+  // its row has ended or was removed. Returns the rows' names, in order. Throws Error or
+  // std::bad_alloc on failure; then no row was admitted. kUnavailable: a GPU's memory is short.
   virtual std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) = 0;
 
   // Gives running rows their next tokens: every light row, and heavy ones alternately
@@ -121,7 +121,7 @@ class LoopEngine {
 // or always.
 enum class Proving { kNever, kOnce, kAlways };
 
-// Shared by all loops on one set of weights: the decoder's layers and their memory.
+// Shared by all loops on one set of weights: the model's layers and their memory.
 class LoopModel {
  public:
   // The one of these weights. It is made at the first call, and proved at the first call that
@@ -159,11 +159,12 @@ class LoopModel {
   std::optional<Error> loss() const;               // of the model's device: see DeviceModel
   std::optional<size_t> most_cache_bytes() const;  // see DeviceModel
   std::optional<size_t> most_cache_bytes_now() const;
-  size_t gpu_cache_bytes() const;                  // of pages on a GPU that rows and sources hold
-  size_t logits_bytes() const;                     // held by all loops for logits
-  ElementType weight_type() const;                 // of the layers
-  size_t packed_bytes() const;                     // of copies of the weights, made for loops
-  // Part of packed_bytes() for the candidates of one vocabulary map.
+  void MeasureCache() const noexcept;
+  size_t gpu_cache_bytes() const;   // of pages on a GPU that rows and sources hold
+  size_t logits_bytes() const;      // held by all loops for logits
+  ElementType weight_type() const;  // of the layers
+  size_t packed_bytes() const;      // of copies of the weights, made for loops
+  // What the candidates of one vocabulary map take while they are packed.
   size_t MapBytes(const VocabularyMap& map) const;
   // For the log: what was packed, what the trial found and how long it took.
   std::string description() const;

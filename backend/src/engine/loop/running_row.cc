@@ -181,7 +181,7 @@ size_t RunningRow::AddTo(std::vector<StepSequence>* feed, StepRoom* room) {
   size_t outputs = 0;
   if (feeding_ == left) outputs = 1 + AddDraft(room);
   feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.get(), encoding_->source(),
-                   outputs, nullptr, prompt_, alignment_.get(), name_});
+                   outputs, nullptr, prompt_, alignment_.get()});
   return outputs;
 }
 

@@ -15,16 +15,15 @@
 
 #include "engine/model/weights.h"
 #include "engine/search/search_options.h"
-#include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
 
 constexpr size_t kTile = 12;   // rows that our kernels multiply at a time
 constexpr size_t kRounds = 2;  // apart in time, so that other work of the machine may end
-// No further round if they have taken this long: the steps of a large model are long enough to be
-// told from disturbances, and loading it takes long anyway.
-constexpr uint64_t kLongEnough_ns = 250'000'000;
+// A tile's processor time from which on one round is enough: disturbances are short beside it, and
+// such a large model takes long to load anyway.
+constexpr double kLongTile_ns = 20'000'000;
 constexpr size_t kLeastSteps = 3;
 constexpr size_t kMostSteps = 10;
 constexpr uint64_t kEnough_ns = 10'000'000;  // of processor time per loop and number of rows
@@ -193,9 +192,8 @@ StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
   try {
     const CheckedRow row = MakeRow(weights);
     std::map<size_t, Measured> least;
-    const uint64_t start_ns = SteadyNow_ns();
     for (size_t round = 0; round < kRounds; ++round) {
-      if (SteadyNow_ns() - start_ns >= kLongEnough_ns) break;
+      if (round > 0 && least.begin()->second.tile_ns >= kLongTile_ns) break;
       for (const size_t count : LoopNumbers(cores)) {
         std::list<MeasuredLoop> loops;
         while (loops.size() < count) loops.emplace_back(row, new_loop());

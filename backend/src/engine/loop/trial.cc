@@ -108,7 +108,6 @@ StepSequence Trial::NextOf(const FollowedRow& row) const {
   next.cache = row.cache.get();
   next.source = row.encoding->source();
   next.outputs = row.fed + next.count >= forced.size() ? 1 : 0;
-  next.row = static_cast<uint64_t>(&row - rows_.data());
   return next;
 }
 
@@ -128,13 +127,15 @@ void Trial::Step(size_t step) {
     fed.push_back(&row);
   }
   if (feed.empty()) return;
-  const auto logits = compute_->Logits(feed, maps_);
+  // One step shows that the candidates' weights are the right ones.
+  const auto maps = std::exchange(maps_, {});
+  const auto logits = compute_->Logits(feed, maps);
   auto next = logits.begin();
   for (size_t i = 0; i < fed.size(); ++i) {
     fed[i]->fed += feed[i].count;
     if (feed[i].outputs > 0) Compare(*fed[i], next++->data());
   }
-  for (size_t i = 0; next != logits.end(); ++i) CompareMapped(*maps_[i], logits.front(), *next++);
+  for (size_t i = 0; next != logits.end(); ++i) CompareMapped(*maps[i], logits.front(), *next++);
 }
 
 // Root mean square difference, relative to the standard deviation of `expected`.

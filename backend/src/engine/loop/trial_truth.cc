@@ -10,6 +10,7 @@
 #include "engine/calls/thread_scope.h"
 #include "engine/compute/device_model.h"
 #include "engine/search/search_options.h"
+#include "engine/usable_cores.h"
 #include "error.h"
 #include "steady_clock.h"
 
@@ -129,7 +130,7 @@ TrialTruth Ask(const Device& device, const Asking& asking) {
   TrialTruth truth;
   try {
     CallLibrary::Get();  // before the scope, which prepares a thread for the library
-    RunInThreadScope(device, /*threads=*/1, [&] { truth = asking(); });
+    RunInThreadScope(device, UsableCores(), [&] { truth = asking(); });
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const Error& error) {

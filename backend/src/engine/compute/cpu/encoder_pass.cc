@@ -45,7 +45,7 @@ void EncoderPass::AttendToSelf(size_t layer, const float* projected, float* out)
   }
   const size_t units = rows_.size() * groups;
   const size_t least = std::max<size_t>(1, kLeastProducts * units / products);
-  const size_t floats = RowScratchFloats(longest, all.heads, all.head_dim);
+  const size_t floats = RowScratchFloats(longest, all.head_dim);
   scratch_.Room(Team::MostMembers() * floats);
   Team::Split(units, least, [&](size_t begin, size_t end, size_t member) {
     RowAttention call = all;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/compute/cpu/list_projections.h"
 
-#include <utility>
-
 #include "steady_clock.h"
 
 namespace ct2triton {

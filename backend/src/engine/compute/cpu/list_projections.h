@@ -29,7 +29,7 @@ class ListProjections {
 
   // Packs the list if there is room. The map must outlive it.
   void Add(const VocabularyMap& map);
-  // Throws std::bad_alloc. Other lists are not packed meanwhile.
+  // Throws std::bad_alloc. While it packs, other threads wait for their lists, too.
   std::shared_ptr<const Linear> Get(const VocabularyMap& map) const;
   // For a single use: what is packed for it is not kept. A trial uses all lists.
   std::shared_ptr<const Linear> GetOnce(const VocabularyMap& map) const;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of all tokens of a row to each other, in terms of `Lanes` as kernel_body.h, which is
-// included before. Each key and value is read for four queries at once, because for one query at a
-// time, the keys and values of a long row would come from a slower cache. Each query has its own
-// sums, in the order of Attend.
+// Attention of all tokens of a row to each other, in terms of `Lanes`, see row_kernel_body.h. Each
+// key and value is read for four queries at once, because for one query at a time, the keys and
+// values of a long row would come from a slower cache. Each query has its own sums, in the order of
+// Attend.
 #pragma once
 
 #include <algorithm>

@@ -62,9 +62,9 @@ struct RowAttention {
 
   size_t width() const { return heads * head_dim; }
 };
-// Scratch for scores of some tokens, and copies of one head's keys and values.
-constexpr size_t RowScratchFloats(size_t tokens, size_t heads, size_t head_dim) {
-  return tokens * (heads + 4 + 2 * head_dim);
+// Scratch for the scores of a group of heads or queries, and copies of one head's keys and values.
+constexpr size_t RowScratchFloats(size_t tokens, size_t head_dim) {
+  return tokens * (kHeadGroup + 2 * head_dim);
 }
 
 // The functions of decode loops for one row at a time, for one instruction set.

@@ -110,7 +110,6 @@ Graph& GpuDecoder::GraphOf(const std::vector<int>& key, const std::function<void
 
 std::vector<int> GpuDecoder::Encode(const std::vector<std::vector<int>>& sources) {
   gpu_.MakeCurrent();
-  slots_.Measure();
   const size_t most = std::min(limits_.source_tokens, limits_.encoded_tokens);
   for (const auto& source : sources) {
     if (source.empty() || source.size() > most) {

@@ -126,7 +126,12 @@ class GpuDecoder {
   size_t taken_pages() const { return slots_.taken_pages(); }
   size_t cache_bytes() const { return slots_.bytes(); }
   size_t most_cache_bytes() const { return slots_.most_bytes(); }
+  // Of that, what others have not taken, as of the last MeasureCache().
   size_t most_cache_bytes_now() const { return slots_.most_bytes_now(); }
+  void MeasureCache() {
+    gpu_.MakeCurrent();
+    slots_.Measure();
+  }
   size_t taken_bytes() const {  // of pages, without a lock
     return slots_.taken_pages() * Slots::kPageSlots * slots_.slot_bytes();
   }

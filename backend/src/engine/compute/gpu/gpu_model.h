@@ -43,6 +43,10 @@ class GpuModel final : public DeviceModel {
   std::optional<size_t> most_cache_bytes() const override {
     return engine_->decoder.most_cache_bytes();
   }
+  void MeasureCache() const override {
+    const std::lock_guard<std::mutex> lock(engine_->mutex);
+    engine_->decoder.MeasureCache();
+  }
   std::optional<size_t> most_cache_bytes_now() const override {
     return engine_->decoder.most_cache_bytes_now();
   }

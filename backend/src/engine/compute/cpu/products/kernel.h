@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A kernel: the products of one instruction set with weights of one type, and its data layouts.
-// Kernels take plain pointers and do not use CTranslate2; their files may only include this header,
-// kernel_body.h and the compiler's intrinsics (see CMakeLists.txt).
+// Kernels take plain pointers and do not use CTranslate2; their files may only include what has no
+// code for other files (tests/packaging/test_house_rules.py), and the compiler's intrinsics.
 #pragma once
 
 #include <cstddef>
