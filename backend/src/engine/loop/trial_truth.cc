@@ -134,7 +134,8 @@ TrialTruth Ask(const Device& device, const Asking& asking) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kUnsupported) throw;
+    const bool changed = error.code() == ErrorCode::kUnavailable;  // the files
+    if (changed || error.code() == ErrorCode::kUnsupported) throw;
     RefuseTrial(error.what());
   } catch (const std::exception& error) {
     RefuseTrial(error.what());
