@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepare.checkpoint import Checkpoint
     from ct2_triton.prepare.generation import OwnSearch
-    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.new_model import NewModel
     from ct2_triton.prepare.shortlist import Shortlist
     from ct2_triton.prepared_model import TokenRules
 
@@ -174,18 +174,21 @@ _OUTPUTS = (
 )
 
 
-def build_config(
-    options: PrepareOptions,
-    name: str,
+def write_config(
+    new: NewModel,
     checkpoint: Checkpoint,
     rules: TokenRules,
     search: OwnSearch,
     shortlist: Shortlist | None = None,
-) -> TritonConfig:
-    """Build the configuration, and check it with the backend's own code if it is installed."""
+) -> tuple[Parameter, ...]:
+    """Write the configuration, checked by the backend's own code if it is installed.
+
+    Returns its parameters.
+    """
+    options = new.options
     takes_text = options.io == "text"
     config = TritonConfig(
-        name=name,
+        name=new.folder.name,
         max_batch_size=options.max_batch_size,
         inputs=_TEXT_INPUTS
         if takes_text
@@ -209,7 +212,10 @@ def build_config(
     _check(config)
     if shortlist:
         shortlist.check_search(config.parameters)
-    return config
+    (new.folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
+    for entry in search.left_out:
+        new.report(str(entry))
+    return config.parameters
 
 
 def _has_prefix(rules: TokenRules) -> bool:

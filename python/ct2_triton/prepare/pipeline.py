@@ -7,18 +7,19 @@ import re
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError, UnsupportedModelError
+from ct2_triton.prepare.new_model import NewModel
 from ct2_triton.prepare.options import (
     INSTANCE_KINDS,
     IO_CHOICES,
     QUANTIZATIONS,
     PrepareOptions,
 )
-from ct2_triton.prepare.quality import QualityText, add_quality
+from ct2_triton.prepare.quality import QualityText
 from ct2_triton.prepare.shortlist_text import check_readable
-from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME, PreparedModel
+from ct2_triton.prepared_model import TOKENIZER_NAME, PreparedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepare.checkpoint import Checkpoint
     from ct2_triton.prepare.families import ExpectedVocabulary
-    from ct2_triton.prepare.generation import OwnSearch
-    from ct2_triton.prepare.triton_config import Parameter
     from ct2_triton.prepare.verification import Proof
     from ct2_triton.prepare.verification.probes import Subject
     from ct2_triton.prepared_model import TokenRules
@@ -106,8 +105,7 @@ def _prepared(
         if options.shortlist:
             check_shortlist()
         with written(output, options) as folder:
-            report(f"{shipped.NAME}: the model in the package, already converted")
-            shipped.fill(folder, options, report)
+            shipped.fill(NewModel(folder, options, report))
             yield folder
         return
     check_path(options.source)
@@ -119,7 +117,7 @@ def _prepared(
         versions |= check_conversion(kind)
         fill = _fill if kind is Kind.TRANSFORMERS else fill_converted
         with written(output, options) as folder:
-            fill(folder, checkpoint, options, versions, report)
+            fill(NewModel(folder, options, report), checkpoint, versions)
             yield folder
 
 
@@ -183,21 +181,16 @@ def _check_version(options: PrepareOptions, version: int) -> None:
         )
 
 
-def _fill(
-    folder: Path,
-    checkpoint: Checkpoint,
-    options: PrepareOptions,
-    versions: dict[str, str],
-    report: Callable[[str], None],
-) -> None:
+def _fill(new: NewModel, checkpoint: Checkpoint, versions: dict[str, str]) -> None:
     """Write all files of the model, and last the manifest with the checksums."""
-    from ct2_triton.prepare import conversion
+    from ct2_triton.prepare import conversion, shipped
     from ct2_triton.prepare.checkpoint import memory_line
     from ct2_triton.prepare.environment import check_pair
     from ct2_triton.prepare.families import recognise
     from ct2_triton.prepare.generation import own_search
-    from ct2_triton.prepare.model_config import build_config
+    from ct2_triton.prepare.model_config import write_config
     from ct2_triton.prepare.placeholder_probe import add_placeholders
+    from ct2_triton.prepare.quality import add_quality
     from ct2_triton.prepare.rules import build_rules
     from ct2_triton.prepare.shortlist import build_shortlist
     from ct2_triton.prepare.tokenizers import load_tokenizer, missing_normalization
@@ -205,6 +198,7 @@ def _fill(
     from ct2_triton.prepare.verification.shortlist import add_shortlist
     from ct2_triton.prepare.writing import write_manifest
 
+    options, report = new.options, new.report
     if options.language_pair:
         raise SettingError("--language-pair names the languages of a model that does not say them")
     family = recognise(checkpoint)
@@ -219,26 +213,19 @@ def _fill(
     rules = build_rules(family, checkpoint, tokenizer, vocabulary)
     for line in _added_tokens(rules):
         report(line)
-    tokenizer_folder = _write_tokenizer(folder, checkpoint, tokenizer, rules, vocabulary)
-    shortlist = (
-        build_shortlist(options.shortlist, rules, vocabulary.target, tokenizer_folder, report)
-        if options.shortlist
-        else None
-    )
+    _write_tokenizer(new.tokenizer, checkpoint, tokenizer, rules, vocabulary)
+    shortlist = build_shortlist(new, rules, vocabulary.target)
     search = own_search(checkpoint, rules)
-    served = _served(options, search)
-    config = build_config(options, folder.name, checkpoint, rules, served, shortlist)
-    for entry in search.left_out:
-        report(str(entry))
-    (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
+    is_demo = options.source == shipped.NAME
+    served = shipped.with_alignment(search) if is_demo else search
+    parameters = write_config(new, checkpoint, rules, served, shortlist)
     report(f"converting, weights stored in {options.quantization}")
-    model = folder / "1" / "model"
-    model.parent.mkdir()
-    conversion.convert(checkpoint.folder, model, options.quantization, vocabulary)
+    new.weights.parent.mkdir()
+    conversion.convert(checkpoint.folder, new.weights, options.quantization, vocabulary)
     repairs = conversion.complete_special_tokens(
-        model, tokenizer, prefix_starts=rules.prefix_starts
+        new.weights, tokenizer, prefix_starts=rules.prefix_starts
     )
-    stored = Conversion(tokenizer_folder, model, options.quantization, options.settings)
+    stored = Conversion(new.tokenizer, new.weights, options.quantization, options.settings)
     proof = _prove(Subject(checkpoint, family, vocabulary, rules, search, stored), repairs, report)
     results = {
         "family": family.name,
@@ -246,53 +233,29 @@ def _fill(
         "generation": search.record,
         "verification": proof.to_dict(),
     }
-    if shortlist:
-        results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
-    results |= add_placeholders(model, tokenizer_folder, rules, options, report)
-    results |= _add_statistics(model, tokenizer_folder, rules, options, config.parameters, report)
-    write_manifest(folder, checkpoint.source, options, versions, results)
-
-
-def _served(options: PrepareOptions, search: OwnSearch) -> OwnSearch:
-    """Return the search to write down; that of the demo model names an attention head, too."""
-    from ct2_triton.prepare import shipped
-
-    return shipped.with_alignment(search) if options.source == shipped.NAME else search
-
-
-def _add_statistics(
-    model: Path,
-    tokenizer_folder: Path,
-    rules: TokenRules,
-    options: PrepareOptions,
-    settings: Sequence[Parameter],
-    report: Callable[[str], None],
-) -> dict[str, Any]:
-    """Write the statistics for the verdicts; the demo model's are in the package."""
-    from ct2_triton.prepare import shipped
-
-    if options.source == shipped.NAME:
-        shipped.copy_statistics(model)
-    return add_quality(model, tokenizer_folder, rules, options, settings, report)
+    results |= add_shortlist(new, rules, shortlist)
+    results |= add_placeholders(new, rules)
+    if is_demo:
+        shipped.copy_statistics(new.weights)
+    results |= add_quality(new, rules, parameters)
+    write_manifest(new, checkpoint.source, versions, results)
 
 
 def _write_tokenizer(
-    folder: Path,
+    output: Path,
     checkpoint: Checkpoint,
     tokenizer: PreTrainedTokenizerBase,
     rules: TokenRules,
     vocabulary: ExpectedVocabulary,
-) -> Path:
+) -> None:
     from ct2_triton.prepare.conversion import copy_tokenizer
     from ct2_triton.prepare.converted.files import Vocabularies
 
-    output = folder / TOKENIZER_NAME
     output.mkdir()
     copy_tokenizer(checkpoint, output, tokenizer, has_added=bool(rules.added_tokens))
     rules.write(output)
     if vocabulary.answers is not None:
         Vocabularies(vocabulary.tokens, vocabulary.answers).write(output)
-    return output
 
 
 def _prove(subject: Subject, repairs: Sequence[str], report: Callable[[str], None]) -> Proof:

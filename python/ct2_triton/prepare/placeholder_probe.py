@@ -20,10 +20,10 @@ from ct2_triton.terms.finding import Term, TermText
 from ct2_triton.terms.placeholders import KINDS, mark, restore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.new_model import NewModel
     from ct2_triton.prepared_model import Language, TokenRules
     from ct2_triton.terms.placeholders import Kind
 
@@ -81,26 +81,20 @@ class Copied:
         return f"placeholders that it copies: {', then '.join(found) or 'none'}; {took}"
 
 
-def add_placeholders(
-    model: Path,
-    tokenizer_folder: Path,
-    rules: TokenRules,
-    options: PrepareOptions,
-    report: Callable[[str], None],
-) -> dict[str, Any]:
+def add_placeholders(new: NewModel, rules: TokenRules) -> dict[str, Any]:
     """If wanted, try all kinds, and write those that the model copies into `languages.json`.
 
     Returns the entry for the manifest.
     """
-    if not options.placeholders:
+    if not new.options.placeholders:
         return {}
     try:
-        copied = probe_placeholders(model, tokenizer_folder, rules)
+        copied = probe_placeholders(new.weights, new.tokenizer, rules)
     except (ImportError, EngineLibraryError) as error:
-        report(f"placeholders were not tried: {error}")
+        new.report(f"placeholders were not tried: {error}")
         return {}
-    replace(rules, placeholders=copied.kinds).write(tokenizer_folder)
-    report(copied.line())
+    replace(rules, placeholders=copied.kinds).write(new.tokenizer)
+    new.report(copied.line())
     return {"placeholders": copied.record}
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from ct2_triton.prepare.local_model import Translated
-    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.new_model import NewModel
     from ct2_triton.prepare.triton_config import Parameter
     from ct2_triton.prepared_model import TokenRules
 
@@ -139,29 +139,24 @@ def _bounds_of(
     return found
 
 
-def add_quality(
-    model: Path,
-    tokenizer_folder: Path,
-    rules: TokenRules,
-    options: PrepareOptions,
-    settings: Sequence[Parameter],
-    report: Callable[[str], None],
-) -> dict[str, Any]:
+def add_quality(new: NewModel, rules: TokenRules, settings: Sequence[Parameter]) -> dict[str, Any]:
     """Write the file if texts are given. `settings`: of the model's `config.pbtxt`.
 
     What the manifest says of it is returned: an entry beside the others.
     """
-    texts = [QualityText.parse(entry) for entry in options.quality_texts]
+    texts = [QualityText.parse(entry) for entry in new.options.quality_texts]
     if not texts:
         return {}
     settings, replaced = _on_a_cpu(settings)
     try:
-        served = LocalModel(model, tokenizer_folder, rules, settings)
+        served = LocalModel(new.weights, new.tokenizer, rules, settings)
     except (ImportError, EngineLibraryError) as error:
         raise SettingError(f"{_OPTION} needs the judge of the backend: {error}") from error
-    statistics = measure(served, rules, texts, report)
-    write_json(model / FILE_NAME, statistics)
-    report(f"verdicts: statistics of {', '.join(statistics['languages']) or 'the model'}{replaced}")
+    statistics = measure(served, rules, texts, new.report)
+    write_json(new.weights / FILE_NAME, statistics)
+    new.report(
+        f"verdicts: statistics of {', '.join(statistics['languages']) or 'the model'}{replaced}"
+    )
     return {"quality": {"texts": [_record(text) for text in texts]}}
 
 

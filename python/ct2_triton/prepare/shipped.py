@@ -18,18 +18,15 @@ from ct2_triton.errors import SourceError
 from ct2_triton.prepare.checkpoint import Checkpoint
 from ct2_triton.prepare.triton_config import Parameter
 from ct2_triton.prepared_model import (
-    CONFIG_NAME,
     LANGUAGES_NAME,
     MANIFEST_NAME,
-    TOKENIZER_NAME,
     ModelSource,
     TokenRules,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ct2_triton.prepare.generation import OwnSearch
+    from ct2_triton.prepare.new_model import NewModel
     from ct2_triton.prepare.options import PrepareOptions
 
 NAME = "demo"
@@ -70,42 +67,35 @@ def copy_statistics(model: Path) -> None:
     shutil.copyfile(FOLDER / "model" / FILE_NAME, model / FILE_NAME)
 
 
-def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -> None:
+def fill(new: NewModel) -> None:
     """Write all files of the model from the package, and last the manifest with the checksums."""
     from ct2_triton.prepare.conversion import copy_tokenizer
     from ct2_triton.prepare.generation import own_search
-    from ct2_triton.prepare.model_config import build_config
+    from ct2_triton.prepare.model_config import write_config
     from ct2_triton.prepare.quality import add_quality
     from ct2_triton.prepare.shortlist import build_shortlist
     from ct2_triton.prepare.verification.shortlist import add_shortlist
     from ct2_triton.prepare.writing import write_manifest
 
-    source = checkpoint(options.revision)
+    new.report(f"{NAME}: the model in the package, already converted")
+    source = checkpoint(new.options.revision)
     rules = TokenRules.read(FOLDER)
-    tokenizer_folder = folder / TOKENIZER_NAME
-    tokenizer_folder.mkdir()
-    copy_tokenizer(source, tokenizer_folder)
-    shutil.copyfile(FOLDER / LANGUAGES_NAME, tokenizer_folder / LANGUAGES_NAME)
+    new.tokenizer.mkdir()
+    copy_tokenizer(source, new.tokenizer)
+    shutil.copyfile(FOLDER / LANGUAGES_NAME, new.tokenizer / LANGUAGES_NAME)
     vocabulary = json.loads((FOLDER / "model" / VOCABULARY_NAME).read_text(encoding="utf-8"))
-    shortlist = (
-        build_shortlist(options.shortlist, rules, vocabulary, tokenizer_folder, report)
-        if options.shortlist
-        else None
-    )
+    shortlist = build_shortlist(new, rules, vocabulary)
     search = with_alignment(own_search(source, rules))
-    config = build_config(options, folder.name, source, rules, search, shortlist)
-    (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
-    model = folder / "1" / "model"
-    model.mkdir(parents=True)
+    parameters = write_config(new, source, rules, search, shortlist)
+    new.weights.mkdir(parents=True)
     for file in (FOLDER / "model").iterdir():
-        shutil.copyfile(file, model / file.name)
+        shutil.copyfile(file, new.weights / file.name)
     record = _record()
     results = {name: record[name] for name in ("family", "repairs", "verification", "placeholders")}
     results["generation"] = search.record
-    if shortlist:
-        results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
-    results |= add_quality(model, tokenizer_folder, rules, options, config.parameters, report)
-    write_manifest(folder, source.source, options, record["versions"], results)
+    results |= add_shortlist(new, rules, shortlist)
+    results |= add_quality(new, rules, parameters)
+    write_manifest(new, source.source, record["versions"], results)
 
 
 def _record() -> dict[str, Any]:

@@ -20,10 +20,10 @@ from ct2_triton.prepare.shortlist_text import CountedText, belongs, count_text, 
 from ct2_triton.prepare.triton_config import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ct2_triton.client.pieces import Pieces
-    from ct2_triton.prepare.options import ShortlistOptions
+    from ct2_triton.prepare.new_model import NewModel
     from ct2_triton.prepared_model import Language, TokenRules
 
 _UNWRITABLE = (" ", "\t", "\n", "\r")  # separators of tokens, keys and lines in the file
@@ -127,18 +127,17 @@ class _Entry:
 
 
 def build_shortlist(
-    options: ShortlistOptions,
-    rules: TokenRules,
-    vocabulary: Sequence[str],
-    tokenizer_folder: Path,
-    report: Callable[[str], None],
-) -> Shortlist:
-    """Build a list for each language that is named, or one for all.
+    new: NewModel, rules: TokenRules, vocabulary: Sequence[str]
+) -> Shortlist | None:
+    """Build a list for each language that is named, or one for all; None if none is wanted.
 
-    `vocabulary` is in the order of its IDs; `report` is called with a line for each language.
+    `vocabulary` is in the order of its IDs.
     """
+    options = new.options.shortlist
+    if options is None:
+        return None
     entries = _read_entries(options.entries, rules)
-    pieces = read_pieces(tokenizer_folder, rules, of_targets=True)
+    pieces = read_pieces(new.tokenizer, rules, of_targets=True)
     texts = [
         count_text(entry.text, pieces, entry.script, entry.code or "the model")
         if entry.text
@@ -171,7 +170,7 @@ def build_shortlist(
         "languages": languages,
     }
     for line in _summary(record, len(vocabulary)):
-        report(line)
+        new.report(line)
     named = tuple(entry.language for entry in entries if entry.language)
     tokens = _tokens(ids, vocabulary)
     if not is_each:

@@ -24,7 +24,7 @@ from ct2_triton.shared_files import exclusive
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.new_model import NewModel
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -165,13 +165,10 @@ def _move(folder: Path, to: Path) -> None:
 
 
 def write_manifest(
-    folder: Path,
-    source: ModelSource,
-    options: PrepareOptions,
-    versions: Mapping[str, str],
-    results: Mapping[str, Any],
+    new: NewModel, source: ModelSource, versions: Mapping[str, str], results: Mapping[str, Any]
 ) -> None:
     """Write the manifest, after all other files of the folder."""
+    folder, options = new.folder, new.options
     python = ".".join(map(str, sys.version_info[:3]))
     content = {
         "format": FORMAT,
@@ -185,7 +182,7 @@ def write_manifest(
         },
         "versions": {"ct2-triton": ct2_triton.__version__, "python": python, **versions},
         **results,
-        "loop_proofs": loop_proofs(folder / "1" / "model", options.settings),
+        "loop_proofs": loop_proofs(new.weights, options.settings),
         "files": checksums(folder),
     }
     write_json(folder / MANIFEST_NAME, content)

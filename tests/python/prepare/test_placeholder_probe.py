@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.new_model import NewModel
 from ct2_triton.prepare.placeholder_probe import Copied, _try_each, add_placeholders
 from ct2_triton.prepared_model import PreparedModel, TokenRules
 from ct2_triton.terms.finding import TermText
@@ -97,7 +98,7 @@ def test_without_the_compiled_core_it_is_said_and_the_model_is_prepared(
     rules = prepare_tiny("nllb", tmp_path, "made", placeholders=False).rules
     lines: list[str] = []
     options = PrepareOptions("demo", tmp_path)
-    assert add_placeholders(tmp_path, tmp_path, rules, options, lines.append) == {}
+    assert add_placeholders(NewModel(tmp_path, options, lines.append), rules) == {}
     [line] = lines
     assert line == (
         "placeholders were not tried: CT2_TRITON_CORE names /nonexistent, which is not there"

@@ -30,15 +30,14 @@ from ct2_triton.prepare.converted.files import Vocabularies, read_header, read_v
 from ct2_triton.prepare.converted.rules import build_rules, ends_source, find_languages
 from ct2_triton.prepare.verification.comparison import ConvertedModel
 from ct2_triton.prepare.verification.probes import choose_probes
-from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from ct2_triton.prepare.converted.files import ModelHeader
     from ct2_triton.prepare.converted.rules import Languages
-    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.new_model import NewModel
     from ct2_triton.prepared_model import TokenRules
 
 _LEAST_KNOWN_PERCENT = 50
@@ -185,115 +184,93 @@ class _WithoutConfig(Checkpoint):
         return self._json("generation_config.json", required=False)
 
 
-def fill_converted(
-    folder: Path,
-    checkpoint: Checkpoint,
-    options: PrepareOptions,
-    versions: dict[str, str],
-    report: Callable[[str], None],
-) -> None:
+def fill_converted(new: NewModel, checkpoint: Checkpoint, versions: dict[str, str]) -> None:
     """Write all files of the model, and last the manifest with the checksums."""
     try:
-        _fill(folder, checkpoint, options, versions, report)
+        _fill(new, checkpoint, versions)
     except UnsupportedModelError as error:
         raise UnsupportedModelError(
             f"{checkpoint.source.id} cannot be prepared: {error}"
         ) from error
 
 
-def _fill(
-    folder: Path,
-    checkpoint: Checkpoint,
-    options: PrepareOptions,
-    versions: dict[str, str],
-    report: Callable[[str], None],
-) -> None:
+def _fill(new: NewModel, checkpoint: Checkpoint, versions: dict[str, str]) -> None:
     from ct2_triton.prepare.generation import own_search
-    from ct2_triton.prepare.model_config import build_config
+    from ct2_triton.prepare.model_config import write_config
     from ct2_triton.prepare.placeholder_probe import add_placeholders
     from ct2_triton.prepare.quality import add_quality
     from ct2_triton.prepare.writing import write_manifest
 
+    options = new.options
     if options.shortlist:
         raise SettingError("--shortlist-from is for checkpoints; this model is not made from one")
     kind = layout_in(checkpoint.folder).kind
     licence = checkpoint.source.license or "not stated"
-    report(f"{checkpoint.source.id}: {kind.value}, licence {licence}")
+    new.report(f"{checkpoint.source.id}: {kind.value}, licence {licence}")
     tokenizers = files.find_tokenizer_files(checkpoint.folder)
-    model = folder / "1" / "model"
-    model.parent.mkdir()
-    vocabularies = _write_model(checkpoint, model, options, report)
-    header = read_header(model / MODEL_FILE)
+    new.weights.parent.mkdir()
+    vocabularies = _write_model(new, checkpoint)
+    header = read_header(new.weights / MODEL_FILE)
     check_rows(header, vocabularies)
-    config = files.read_config(model)
+    config = files.read_config(new.weights)
     known = find_languages(checkpoint.folder, vocabularies, options.language_pair)
     rules = build_rules(tokenizers[0].name, vocabularies, config, header, known)
-    tokenizer = folder / TOKENIZER_NAME
-    tokenizer.mkdir()
-    files.write_tokenizer(tokenizers, vocabularies, tokenizer)
-    rules.write(tokenizer)
+    new.tokenizer.mkdir()
+    files.write_tokenizer(tokenizers, vocabularies, new.tokenizer)
+    rules.write(new.tokenizer)
     search = own_search(_WithoutConfig(checkpoint.folder, checkpoint.source), rules)
-    triton = build_config(options, folder.name, checkpoint, rules, search)
-    (folder / CONFIG_NAME).write_text(triton.to_text(), encoding="utf-8")
-    for entry in search.left_out:
-        report(str(entry))
-
+    parameters = write_config(new, checkpoint, rules, search)
     not_proved = _not_proved(kind, config, known)
-    found = _check(checkpoint.folder, folder, rules, vocabularies, not_proved)
+    found = _check(new, checkpoint.folder, rules, vocabularies, not_proved)
     results = {
         "family": kind.value,
         "stored": header.quantization,
         "generation": search.record,
         "verification": found.to_dict(),
     }
-    results |= add_placeholders(model, tokenizer, rules, options, report)
-    results |= add_quality(model, tokenizer, rules, options, triton.parameters, report)
+    results |= add_placeholders(new, rules)
+    results |= add_quality(new, rules, parameters)
     for line in found.lines():
-        report(line)
-    write_manifest(folder, checkpoint.source, options, versions, results)
+        new.report(line)
+    write_manifest(new, checkpoint.source, versions, results)
 
 
-def _write_model(
-    checkpoint: Checkpoint,
-    output: Path,
-    options: PrepareOptions,
-    report: Callable[[str], None],
-) -> Vocabularies:
+def _write_model(new: NewModel, checkpoint: Checkpoint) -> Vocabularies:
     """Write the CTranslate2 model: copy or convert it."""
+    output, quantization = new.weights, new.options.quantization
     layout = layout_in(checkpoint.folder)
     if layout.kind in _CONVERTED_ALREADY:
         root = checkpoint.folder / layout.root
         vocabularies = read_vocabularies(root)
         stored = read_header(root / MODEL_FILE).quantization
-        report(f"the weights stay as they are stored, in {stored}")
+        new.report(f"the weights stay as they are stored, in {stored}")
         output.mkdir()
         shutil.copyfile(root / MODEL_FILE, output / MODEL_FILE)
         config = json.dumps(files.read_config(root), indent=2)
         (output / CONFIG_FILE).write_text(config + "\n", encoding="utf-8")
         vocabularies.write(output)
         return vocabularies
-    report(f"converting, weights stored in {options.quantization}")
+    new.report(f"converting, weights stored in {quantization}")
     if layout.kind is Kind.OPUS_MT:
-        convert_opus_mt(checkpoint.folder, output, options.quantization)
+        convert_opus_mt(checkpoint.folder, output, quantization)
     else:
         weights = checkpoint.folder / layout.weights
-        convert_opennmt_py(weights, output, options.quantization)
+        convert_opennmt_py(weights, output, quantization)
     return read_vocabularies(output)
 
 
 def _check(
+    new: NewModel,
     source: Path,
-    folder: Path,
     rules: TokenRules,
     vocabularies: Vocabularies,
     not_proved: tuple[str, ...],
 ) -> Checks:
-    tokenizer = folder / TOKENIZER_NAME
     splitting, _ = files.find_tokenizer_files(source)
-    round_trips, with_unknown = check_round_trips(tokenizer, rules, vocabularies)
+    round_trips, with_unknown = check_round_trips(new.tokenizer, rules, vocabularies)
     percent = known_percent(splitting, vocabularies)
     compared = files.check_ids(source, vocabularies)
-    answers = translate_probes(folder / "1" / "model", tokenizer, rules)
+    answers = translate_probes(new.weights, new.tokenizer, rules)
     return Checks(
         source_tokens=len(vocabularies.source),
         target_tokens=len(vocabularies.target),

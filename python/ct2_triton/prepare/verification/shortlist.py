@@ -14,47 +14,38 @@ from ct2_triton.prepare.verification.comparison import ConvertedModel
 from ct2_triton.prepare.verification.probes import PROBE_TEXTS, some_languages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from ct2_triton.prepare.new_model import NewModel
     from ct2_triton.prepare.shortlist import Shortlist
     from ct2_triton.prepared_model import TokenRules
 
 _MAX_OUTPUT_TOKENS = 32
 
 
-def add_shortlist(
-    shortlist: Shortlist,
-    model: Path,
-    rules: TokenRules,
-    tokenizer_folder: Path,
-    report: Callable[[str], None],
-) -> dict[str, Any]:
+def add_shortlist(new: NewModel, rules: TokenRules, shortlist: Shortlist | None) -> dict[str, Any]:
     """Write the shortlist's file, and translate each probe with and without it.
 
     CTranslate2 cannot read the lists of several languages, so each is checked alone, as a vmap.txt
     next to links to the other files.
 
-    Args:
-        shortlist: The shortlist.
-        model: Folder of the CTranslate2 files.
-        rules: The model's token rules.
-        tokenizer_folder: Folder of its tokenizer files.
-        report: Called with a line of text.
-
     Returns:
-        The entry for the manifest.
+        The entry for the manifest, beside others; empty without a shortlist.
 
     Raises:
         VerificationError: CTranslate2 does not read it, or generates a token that is not on it.
     """
-    shortlist.write(model)
+    if shortlist is None:
+        return {}
+    shortlist.write(new.weights)
     if shortlist.lists:
-        found = [_try_alone(own, model, rules, tokenizer_folder) for own in shortlist.each()]
+        found = [_try_alone(own, new.weights, rules, new.tokenizer) for own in shortlist.each()]
         probes, changed = (sum(counts) for counts in zip(*found, strict=True))
     else:
-        probes, changed = _try(shortlist, model, rules, tokenizer_folder)
-    report(f"shortlist: {changed} of {probes} probes, some of them odd, get another answer with it")
-    return {**shortlist.record, "probes": probes, "probes_changed": changed}
+        probes, changed = _try(shortlist, new.weights, rules, new.tokenizer)
+    new.report(
+        f"shortlist: {changed} of {probes} probes, some of them odd, get another answer with it"
+    )
+    record = {**shortlist.record, "probes": probes, "probes_changed": changed}
+    return {"shortlist": record}
 
 
 def _try_alone(
