@@ -13,7 +13,7 @@ from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from bench.test_baseline_translators import mixed_rows
-from ct2_triton.bench.comparison import tree
+from ct2_triton.bench.comparison import _processes
 from ct2_triton.bench.contenders import (
     Contender,
     ListContender,
@@ -81,7 +81,7 @@ async def run(name: str, setup: Setup) -> Outcome:
         for i, row in enumerate([*ROWS, UNKNOWN])
     ]
     async with make_contender(name, setup) as contender:
-        processes = tree(contender.pid)
+        processes = [one.pid for one in _processes(contender.pid)]
         *answers, refusal = await asyncio.gather(
             *map(contender.translate, rows), return_exceptions=True
         )
