@@ -308,6 +308,7 @@ def _state(server: TritonServer, name: str) -> tuple[str, str]:
     [
         (700, "an illegal memory access was encountered"),
         (214, "uncorrectable ECC error encountered"),
+        (999, "an error of the emulation"),
     ],
 )
 def test_models_of_a_lost_device_fail_at_once_and_those_of_the_processor_go_on(

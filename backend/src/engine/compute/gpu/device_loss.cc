@@ -8,11 +8,13 @@ namespace ct2triton::gpu {
 
 bool LosesDevice(int code) {
   switch (code) {  // of CUresult
+    case 46:       // the device is unavailable
     case 214:      // an uncorrectable ECC error
     case 220:      // an uncorrectable NVLink error
     case 226:      // a contained error
     case 700:      // an illegal address
     case 702:      // a launch timed out
+    case 709:      // its context was destroyed
     case 710:      // a device-side assertion
     case 714:      // a hardware stack error
     case 715:      // an illegal instruction
@@ -20,6 +22,7 @@ bool LosesDevice(int code) {
     case 717:      // an invalid address space
     case 718:      // an invalid program counter
     case 719:      // a launch failed
+    case 999:      // unknown, as when a device falls off the bus
       return true;
     default:
       return false;
