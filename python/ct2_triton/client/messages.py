@@ -30,7 +30,7 @@ _ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple
         ("Request timeout expired", ServerBusyError),
         ("Server is stopping", ServerBusyError),
         ("GRPC server is shutting down", ServerBusyError),
-        ("CTranslate2 failed", ServerFailedError),
+        ("(CTranslate2|a decode loop) failed", ServerFailedError),
         ("the server ran out of memory", ServerFailedError),
     )
 )

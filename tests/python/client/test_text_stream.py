@@ -80,6 +80,7 @@ async def _read(client: TranslationClient, text: str = "a river", **arguments: A
         ("Request timeout expired", errors.ServerBusyError),
         ("Server is stopping, scheduler for model has stopped", errors.ServerBusyError),
         ("CTranslate2 failed: no", errors.ServerFailedError),
+        ("a decode loop failed, and a call would differ", errors.ServerFailedError),
         ("text 'superseded' is too long", errors.RequestRejectedError),
     ],
 )
