@@ -127,8 +127,10 @@ void Trial::Step(size_t step) {
     fed.push_back(&row);
   }
   if (feed.empty()) return;
-  // One step shows that the candidates' weights are the right ones.
-  const auto maps = std::exchange(maps_, {});
+  // The first output shows that the candidates' weights are the right ones.
+  const bool first =
+      std::any_of(feed.begin(), feed.end(), [](auto& row) { return row.outputs > 0; });
+  const auto maps = first ? std::exchange(maps_, {}) : decltype(maps_)();
   const auto logits = compute_->Logits(feed, maps);
   auto next = logits.begin();
   for (size_t i = 0; i < fed.size(); ++i) {
