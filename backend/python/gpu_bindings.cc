@@ -169,7 +169,7 @@ void BindGpu(py::module_& module) {
       .def_property_readonly("cache_bytes", &GpuDecoder::cache_bytes)
       .def_property_readonly("weight_bytes", &GpuDecoder::weight_bytes)
       .def_property_readonly("graphs", &GpuDecoder::graphs)
-      .def_property_readonly("kernels_of_last_graph", &GpuDecoder::kernels_of_last_graph)
+      .def_property_readonly("kernels_of_last_step", &GpuDecoder::kernels_of_last_step)
       .def_property_readonly("device", &GpuDecoder::device);
 }
 

@@ -82,7 +82,7 @@ def measure(
     step = statistics.median(steps) / options.steps
     weights_ms = decoder.weight_bytes / weights_gb / 1e6
     print(
-        f"{model.name:24} {rows:4} rows: step {step:7.3f} ms ({decoder.kernels_of_last_graph} "
+        f"{model.name:24} {rows:4} rows: step {step:7.3f} ms ({decoder.kernels_of_last_step} "
         f"kernels; all weights at {weights_gb:,.0f} GB/s: {weights_ms:.3f} ms), "
         f"{sum(map(len, sources))} tokens encoded in {statistics.median(encoding[1:]):7.3f} ms",
         flush=True,
@@ -92,7 +92,7 @@ def measure(
         "rows": rows,
         "device": decoder.device,
         "weight_bytes": decoder.weight_bytes,
-        "kernels": decoder.kernels_of_last_graph,
+        "kernels": decoder.kernels_of_last_step,
         "steps_of_a_round": options.steps,
         "rounds_ms": steps,
         "encoding_ms": encoding,

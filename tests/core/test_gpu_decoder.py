@@ -169,7 +169,7 @@ def test_steps_ahead_give_what_single_steps_give(truth: GpuTruth, decoder: Any) 
     """Rows end by themselves; later ones join between steps, before the steps before are read."""
     sources = truth.sources(5, 17, 1)
     ahead = translate(decoder, truth, sources, 9)
-    assert decoder.kernels_of_last_graph == 8 * 2 + 1 + 3  # layers; embedding; projection, choice
+    assert decoder.kernels_of_last_step == 8 * 2 + 1 + 3  # layers; embedding; projection, choice
 
     encodings = decoder.encode(sources)
     names = [begin(decoder, truth, encoding, limit=9) for encoding in encodings]
@@ -292,6 +292,29 @@ def test_a_list_is_what_forbids_all_others(truth: GpuTruth, decoder: Any) -> Non
     forget(decoder, names, encodings)
     with pytest.raises(_core.Error, match="ascending"):
         decoder.add_list([3, 2])
+
+
+def test_graphs_are_captured_at_the_load_whatever_lists_the_rows_have(
+    truth: GpuTruth, library: Path, images: Path
+) -> None:
+    """A capture takes longer than a step. Only alignments of another layer need one more."""
+    decoder = truth.decoder(library, images)
+    at_load = decoder.graphs
+    lists = [None, *(decoder.add_list([truth.end, *range(20, 60 + i)]) for i in range(3))]
+    [source] = truth.sources(9)
+    [encoding] = decoder.encode([source])
+
+    for first in lists:
+        for second in lists:
+            names = [begin(decoder, truth, encoding, list=name) for name in (first, second)]
+            run(decoder, [(name, 0, [truth.start], 1) for name in names])
+            forget(decoder, names, [])
+
+    assert decoder.graphs == at_load == 4 + 2  # sizes of an encoder's pass, and of a step
+    name = begin(decoder, truth, encoding, sources=len(source))
+    run(decoder, [(name, 0, [truth.start], 1)])
+    assert decoder.graphs == at_load + 1
+    forget(decoder, [name], [encoding])
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,12 @@
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kEccError = 214, kNotFound = 500,
-              kIllegalAddress = 700;
+              kIllegalAddress = 700, kNotInCapture = 900, kBrokenCapture = 901;
 
 using Work = std::function<void()>;
 using Graph = std::vector<Work>;
 thread_local std::unique_ptr<Graph> capturing;
+thread_local bool capture_broken = false;
 std::recursive_mutex mutex;  // guards all of the following; kernels run one at a time
 size_t allocated = 0, most_bytes = size_t{8} << 30;
 
@@ -60,6 +61,13 @@ Fault fault = [] {
 }();
 int Working() { return fault.graphs_left > 0 ? kSuccess : fault.code; }
 
+// A driver refuses what may allocate, load or wait while a thread captures, and the capture is
+// lost. The emulation refuses everything but launches of kernels: our graphs have nothing else.
+bool Refuses() {
+  if (capturing) capture_broken = true;
+  return capturing != nullptr;
+}
+
 int RunUntil(Stream* stream, size_t done) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   while (stream->done < done) {
@@ -78,6 +86,7 @@ void RunAllStreams() {
 }
 
 int Add(void* stream, Work work) {
+  if (Refuses()) return kNotInCapture;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   static_cast<Stream*>(stream)->waiting.push_back(std::move(work));
   return Working();
@@ -94,7 +103,7 @@ bool IsPinned(const void* memory) {
 int Copy(void* to, const void* from, const void* on_host, size_t bytes, void* stream) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   const int added = Add(stream, [=] { std::memcpy(to, from, bytes); });
-  return IsPinned(on_host) ? added : RunAll(static_cast<Stream*>(stream));
+  return added != kSuccess || IsPinned(on_host) ? added : RunAll(static_cast<Stream*>(stream));
 }
 
 size_t& BytesBefore(void* memory) { return *static_cast<size_t*>(memory); }
@@ -152,6 +161,7 @@ int cuMemGetInfo_v2(size_t* left, size_t* all) {
   return kSuccess;
 }
 int cuMemAlloc_v2(Pointer* to, size_t bytes) {
+  if (Refuses()) return kNotInCapture;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   if (Working() != kSuccess) return Working();
   if (allocated + bytes > most_bytes) return kOutOfMemory;
@@ -162,6 +172,7 @@ int cuMemAlloc_v2(Pointer* to, size_t bytes) {
   return kSuccess;
 }
 int cuMemFree_v2(Pointer pointer) {
+  if (Refuses()) return kNotInCapture;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   RunAllStreams();  // as the driver does
   void* memory = reinterpret_cast<void*>(pointer - kHead);
@@ -170,6 +181,7 @@ int cuMemFree_v2(Pointer pointer) {
   return kSuccess;
 }
 int cuMemHostAlloc(void** to, size_t bytes, unsigned) {
+  if (Refuses()) return kNotInCapture;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   auto* memory = static_cast<char*>(std::malloc(kHead + bytes)) + kHead;
   reinterpret_cast<size_t*>(memory)[-1] = bytes;
@@ -179,6 +191,7 @@ int cuMemHostAlloc(void** to, size_t bytes, unsigned) {
   return kSuccess;
 }
 int cuMemFreeHost(void* memory) {
+  if (Refuses()) return kNotInCapture;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   RunAllStreams();
   pinned.erase(static_cast<char*>(memory));
@@ -200,47 +213,59 @@ int cuEventDestroy_v2(void* event) {
   return kSuccess;
 }
 int cuEventRecord(void* event, void* stream) {
+  if (Refuses()) return kNotInCapture;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   auto* on = static_cast<Stream*>(stream);
   *static_cast<Event*>(event) = {on, on->done + on->waiting.size()};
   return Working();
 }
 int cuEventSynchronize(void* event) {
+  if (Refuses()) return kNotInCapture;
   const auto* waited = static_cast<const Event*>(event);
   return waited->stream == nullptr ? kSuccess : RunUntil(waited->stream, waited->after);
 }
 int cuModuleLoadData(void** module, const void* image) {
+  if (Refuses()) return kNotInCapture;
   *module = const_cast<void*>(image);
   return kSuccess;
 }
 int cuModuleUnload(void*) { return kSuccess; }
 int cuModuleGetFunction(void** function, void*, const char* name) {
+  if (Refuses()) return kNotInCapture;
   *function = const_cast<emulation::Kernel*>(emulation::Find(name));
   return *function == nullptr ? kNotFound : kSuccess;
 }
 int cuFuncSetAttribute(void*, int, int) { return kSuccess; }
 int cuStreamCreate(void** stream, unsigned) {
+  if (Refuses()) return kNotInCapture;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   *stream = *streams.insert(new Stream).first;
   return kSuccess;
 }
 int cuStreamDestroy_v2(void* stream) {
+  if (Refuses()) return kNotInCapture;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   RunAll(static_cast<Stream*>(stream));
   streams.erase(static_cast<Stream*>(stream));
   delete static_cast<Stream*>(stream);
   return kSuccess;
 }
-int cuStreamSynchronize(void* stream) { return RunAll(static_cast<Stream*>(stream)); }
+int cuStreamSynchronize(void* stream) {
+  return Refuses() ? kNotInCapture : RunAll(static_cast<Stream*>(stream));
+}
 int cuStreamBeginCapture_v2(void*, int) {
+  if (Refuses()) return kNotInCapture;
   capturing = std::make_unique<Graph>();
+  capture_broken = false;
   return kSuccess;
 }
 int cuStreamEndCapture(void*, void** graph) {
+  if (capture_broken) capturing.reset();
   *graph = capturing.release();
-  return kSuccess;
+  return capture_broken ? kBrokenCapture : kSuccess;
 }
 int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
+  if (Refuses()) return kNotInCapture;
   *exec = new Graph(*static_cast<Graph*>(graph));
   return kSuccess;
 }
@@ -250,6 +275,7 @@ int cuGraphDestroy(void* graph) {
 }
 int cuGraphExecDestroy(void* exec) { return cuGraphDestroy(exec); }
 int cuGraphLaunch(void* exec, void* stream) {
+  if (Refuses()) return kNotInCapture;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   auto* on = static_cast<Stream*>(stream);
   most_graphs = std::max(most_graphs, ++on->graphs);
@@ -270,6 +296,6 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned, unsigned 
   };
   if (!capturing) return Add(stream, std::move(run));
   capturing->push_back(std::move(run));
-  return kSuccess;
+  return capture_broken ? kBrokenCapture : kSuccess;
 }
 }

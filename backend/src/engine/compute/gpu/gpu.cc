@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/compute/gpu/images.h"
 #include "error.h"
@@ -19,6 +20,18 @@ constexpr unsigned kNoTimes = 2;  // of an event
 constexpr size_t kStagingBytes = 1 << 20;
 constexpr size_t kStagedAtOnce = 128 << 10;  // copies of more bytes wait for the device
 constexpr int kThreadLocal = 1;              // of a capture: other threads may allocate meanwhile
+
+// Sets a flag while it exists.
+class Switch {
+ public:
+  explicit Switch(bool* flag) : flag_(flag) { *flag_ = true; }
+  ~Switch() { *flag_ = false; }
+  Switch(const Switch&) = delete;
+  Switch& operator=(const Switch&) = delete;
+
+ private:
+  bool* const flag_;
+};
 
 }  // namespace
 
@@ -90,16 +103,20 @@ Gpu::Gpu(const GpuPlace& place)
     Check(driver_.stream_create(&stream_, kNonBlocking), "no stream can be made");
     staging_ = std::make_unique<Staging>(*this);
   } catch (...) {
-    driver_.context_release(device_);
+    Release();
     throw;
   }
 }
 
 Gpu::~Gpu() {
   driver_.context_set(context_);
+  Release();
+}
+
+void Gpu::Release() noexcept {
   staging_.reset();
-  driver_.stream_destroy(stream_);
-  driver_.module_unload(module_);
+  if (stream_ != nullptr) driver_.stream_destroy(stream_);
+  if (module_ != nullptr) driver_.module_unload(module_);
   driver_.context_release(device_);
 }
 
@@ -150,8 +167,7 @@ size_t Gpu::FreeBytes() const {
   return left;
 }
 
-void Gpu::LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
-                    size_t shared_bytes, void* args) {
+void* Gpu::Find(const std::string& kernel, size_t shared_bytes) {
   void*& function = functions_[kernel];
   if (function == nullptr) {
     Check(driver_.module_function(&function, module_, kernel.c_str()),
@@ -161,6 +177,13 @@ void Gpu::LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y,
     Check(driver_.function_set(function, kMostDynamicShared, static_cast<int>(shared_bytes)),
           kernel + " gets no shared memory of " + std::to_string(shared_bytes) + " bytes");
   }
+  return function;
+}
+
+void Gpu::LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
+                    size_t shared_bytes, void* args) {
+  void* function = Find(kernel, shared_bytes);
+  if (only_finds_) return;
   void* all[] = {args};
   Check(driver_.launch(function, grid_x, grid_y, 1, threads, 1, 1,
                        static_cast<unsigned>(shared_bytes), stream_, all, nullptr),
@@ -168,7 +191,13 @@ void Gpu::LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y,
   ++launched_;
 }
 
+// A driver may load a kernel when it is first looked up, and a capture must not allocate.
 std::unique_ptr<Graph> Gpu::Capture(const std::function<void()>& launch) {
+  {
+    const Switch finding(&only_finds_);
+    launch();
+  }
+  const size_t before = launched_;
   Check(driver_.capture_begin(stream_, kThreadLocal), "a graph cannot be begun");
   void* graph = nullptr;
   try {
@@ -182,7 +211,7 @@ std::unique_ptr<Graph> Gpu::Capture(const std::function<void()>& launch) {
   const int code = driver_.graph_make(&exec, graph, 0);
   driver_.graph_destroy(graph);
   Check(code, "a graph cannot be made");
-  return std::make_unique<Graph>(*this, exec);
+  return std::make_unique<Graph>(*this, exec, std::exchange(launched_, before) - before);
 }
 
 void Gpu::Wait() const { Check(driver_.stream_wait(stream_), "its work fails"); }

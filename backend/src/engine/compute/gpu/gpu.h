@@ -54,10 +54,11 @@ class Gpu {
               size_t shared_bytes, Args args) {
     LaunchAny(kernel, grid_x, grid_y, threads, shared_bytes, &args);
   }
-  // Records the launches of `launch`, to be repeated.
+  // Records the launches of `launch`, to be repeated. It is called twice, first to find its
+  // kernels.
   std::unique_ptr<Graph> Capture(const std::function<void()>& launch);
   void Wait() const;
-  size_t launched() const { return launched_; }  // kernels, those of graphs when captured
+  size_t launched() const { return launched_; }  // kernels, without those of graphs
 
  private:
   friend class Event;
@@ -67,6 +68,8 @@ class Gpu {
   friend class Arrivals;
   void Check(int code, const std::string& what) const;
   void LoadKernels(const std::string& image);
+  void* Find(const std::string& kernel, size_t shared_bytes);
+  void Release() noexcept;
   void LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
                  size_t shared_bytes, void* args);
 
@@ -80,6 +83,7 @@ class Gpu {
   void* stream_ = nullptr;
   std::unique_ptr<Staging> staging_;
   std::map<std::string, void*> functions_;
+  bool only_finds_ = false;  // kernels are not launched
   size_t launched_ = 0;
 };
 
@@ -100,15 +104,17 @@ class Event {
 
 class Graph {
  public:
-  Graph(const Gpu& gpu, void* exec) : gpu_(gpu), exec_(exec) {}
+  Graph(const Gpu& gpu, void* exec, size_t kernels) : gpu_(gpu), exec_(exec), kernels_(kernels) {}
   ~Graph() { gpu_.driver_.graph_exec_destroy(exec_); }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   void Run() const;
+  size_t kernels() const { return kernels_; }
 
  private:
   const Gpu& gpu_;
-  void* exec_;
+  void* const exec_;
+  const size_t kernels_;
 };
 
 // Numbers of one type in the memory of a GPU.

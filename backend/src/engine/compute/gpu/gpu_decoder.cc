@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kPaddingRows = 16;  // after the rows of a step; they never run
 constexpr int kOnePage = 30;         // a shift that makes one page of all slots
-constexpr size_t kMostGraphs = 64;
 constexpr size_t kMostIdleSteps = 16;
 
 size_t Rounded(size_t rows) { return static_cast<size_t>(Bucket(rows)); }
@@ -80,6 +79,7 @@ GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, const Compu
   beside_.Put(0, beside);
   AlignBy(weights_.alignment());
   idle_.reserve(kMostIdleSteps);
+  CaptureGraphs();
   gpu_.Wait();
 }
 
@@ -92,20 +92,26 @@ void GpuDecoder::AlignBy(const AlignmentHeads& heads) {
   outputs_->heads.Put(0, numbers.data(), numbers.size());
 }
 
-Graph& GpuDecoder::GraphOf(const std::vector<int>& key, const std::function<void()>& launch) {
-  if (graphs_.size() >= kMostGraphs && graphs_.count(key) == 0) graphs_.clear();
-  auto& graph = graphs_[key];
-  if (!graph) {
-    const size_t before = gpu_.launched();
-    try {
-      graph = gpu_.Capture(launch);
-    } catch (...) {
-      graphs_.erase(key);
-      throw;
+const Graph& GpuDecoder::GraphOf(const Layers& layers) {
+  const auto found = graphs_.find(layers);
+  if (found != graphs_.end()) return *found->second;
+  auto graph = gpu_.Capture([&] {
+    if (layers.encodes) {
+      LaunchEncoder(layers.rows);
+    } else {
+      LaunchDecoder(layers.rows, layers.aligning_layer);
     }
-    kernels_of_graph_ = gpu_.launched() - before;
-  }
-  return *graph;
+  });
+  return *graphs_.emplace(layers, std::move(graph)).first->second;
+}
+
+// Those of steps that align are captured when they are needed.
+void GpuDecoder::CaptureGraphs() {
+  const auto next = [](int rows) { return Bucket(static_cast<size_t>(rows) + 1); };
+  const int most_encoded = Bucket(limits_.encoded_tokens);
+  for (int rows = next(0); rows <= most_encoded; rows = next(rows)) GraphOf({true, rows});
+  const int most_rows = Bucket(limits_.step_tokens);
+  for (int rows = next(0); rows <= most_rows; rows = next(rows)) GraphOf({false, rows});
 }
 
 std::vector<int> GpuDecoder::Encode(const std::vector<std::vector<int>>& sources) {
@@ -170,8 +176,7 @@ void GpuDecoder::EncodePass(const std::vector<std::vector<int>>& sources, size_t
   encoded_.slot.Put(0, slot.data(), rows);
   source_first_.Put(0, first.data(), first.size());
   source_tokens_.Put(0, count.data(), count.size());
-  const int bucket = static_cast<int>(rows);
-  GraphOf({-1, bucket}, [&] { LaunchEncoder(bucket); }).Run();
+  GraphOf({true, static_cast<int>(rows)}).Run();
 }
 
 void GpuDecoder::LaunchEncoder(int rows) {
@@ -195,9 +200,9 @@ void GpuDecoder::LaunchEncoder(int rows) {
   }
 }
 
-void GpuDecoder::LaunchStep(const Step& step) {
+void GpuDecoder::LaunchDecoder(int rows, int aligning_layer) {
   const SideWeights& side = weights_.decoder();
-  Pass pass(&gpu_, weights_, side, &workspace_, given_, step.rows);
+  Pass& pass = decoded_.emplace(&gpu_, weights_, side, &workspace_, given_, rows);
   const int stride = static_cast<int>(limits_.target_tokens);
   pass.Embed(table_.get(), stride, prompt_.get(), next_.get());
   AttentionArgs self = {}, source = {};
@@ -212,16 +217,14 @@ void GpuDecoder::LaunchStep(const Step& step) {
   for (int i = 0; i < static_cast<int>(side.layers.size()); ++i) {
     const LayerWeights& layer = side.layers[static_cast<size_t>(i)];
     self.cache = source.cache = slots_.CacheOf(i, 2 * weights_.heads_width());
-    const bool noted = step.aligns && i == static_cast<int>(aligning_.layer);
-    source.weights = noted ? outputs_->source_weights.get() : nullptr;
+    source.weights = i == aligning_layer ? outputs_->source_weights.get() : nullptr;
     pass.Self(layer, self, &self.cache);
     pass.Source(layer, source);
     pass.FeedForward(layer);
   }
-  for (const Group& group : step.groups) LaunchChoice(step, group, &pass);
 }
 
-void GpuDecoder::LaunchChoice(const Step& step, const Group& group, Pass* pass) {
+void GpuDecoder::LaunchChoice(const Group& group, bool aligns) {
   const GpuOutputs& out = *outputs_;
   const auto list = static_cast<size_t>(group.list);
   const Matrix& matrix = group.list < 0 ? weights_.projection() : lists_[list];
@@ -246,9 +249,9 @@ void GpuDecoder::LaunchChoice(const Step& step, const Group& group, Pass* pass) 
   args.parts = (args.n + kChunk - 1) / kChunk;
   args.history_stride = static_cast<int>(limits_.target_tokens);
   const auto outputs = static_cast<unsigned>(group.bucket);
-  pass->Logits(matrix, args.output_rows, group.bucket, args.logits);
+  decoded_->Logits(matrix, args.output_rows, group.bucket, args.logits);
   gpu_.Launch("scan", static_cast<unsigned>(args.parts), outputs, 128, kScanSharedBytes, args);
-  if (step.aligns) {
+  if (aligns) {
     AlignArgs align = {args.rows,
                        args.output_rows,
                        args.rules,
@@ -261,15 +264,6 @@ void GpuDecoder::LaunchChoice(const Step& step, const Group& group, Pass* pass) 
     gpu_.Launch("align", outputs, 1, 32, 0, align);
   }
   gpu_.Launch("choose", outputs, 1, 32, kChooseSharedBytes, args);
-}
-
-Graph& GpuDecoder::GraphOf(const Step& step) {
-  const int aligned = static_cast<int>(aligning_.heads.size() << 16 | (aligning_.layer + 1));
-  std::vector<int> key = {step.aligns ? aligned : 0, step.rows};
-  for (const Group& group : step.groups) {
-    key.insert(key.end(), {group.list, group.first, group.bucket});
-  }
-  return GraphOf(key, [&] { LaunchStep(step); });
 }
 
 // Groups the outputs by list, and records their places.
@@ -359,7 +353,13 @@ std::unique_ptr<GpuStep> GpuDecoder::Launch(const std::vector<GivenTokens>& rows
   given_.token.Put(0, token.data(), token.size());
   given_.sequence.Put(0, sequence.data(), sequence.size());
   given_.position.Put(0, position.data(), position.size());
-  GraphOf(MakeStep(bucket, wanted)).Run();
+  const Step step = MakeStep(bucket, wanted);
+  const int aligning_layer = step.aligns ? static_cast<int>(aligning_.layer) : -1;
+  const Graph& layers = GraphOf({false, bucket, aligning_layer});
+  const size_t before = gpu_.launched();
+  layers.Run();
+  for (const Group& group : step.groups) LaunchChoice(group, step.aligns);
+  kernels_of_step_ = layers.kernels() + gpu_.launched() - before;
   return AskForChoices();
 }
 

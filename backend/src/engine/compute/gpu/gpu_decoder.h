@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/compute/gpu/gpu.h"
@@ -138,7 +138,7 @@ class GpuDecoder {
   size_t slot_bytes() const { return slots_.slot_bytes(); }
   size_t weight_bytes() const { return weights_.bytes(); }
   size_t graphs() const { return graphs_.size(); }
-  size_t kernels_of_last_graph() const { return kernels_of_graph_; }
+  size_t kernels_of_last_step() const { return kernels_of_step_; }
   const std::string& device() const { return gpu_.name(); }
   std::optional<Error> loss() const { return gpu_.loss(); }  // without a lock
 
@@ -158,15 +158,26 @@ class GpuDecoder {
     bool aligns;
     std::vector<Group> groups = {};
   };
+  // What a graph runs: the layers of the encoder or of the decoder, for so many rows.
+  // aligning_layer: of the decoder, whose attention is kept; -1: none.
+  struct Layers {
+    bool encodes;
+    int rows;
+    int aligning_layer = -1;
+    bool operator<(const Layers& other) const {
+      return std::tie(encodes, rows, aligning_layer) <
+             std::tie(other.encodes, other.rows, other.aligning_layer);
+    }
+  };
 
   static void RequireTokens(const std::vector<int>& tokens, const SideWeights& side);
   void EncodePass(const std::vector<std::vector<int>>& sources, size_t begin, size_t end,
                   std::vector<int>* names);
   void LaunchEncoder(int rows);
-  void LaunchStep(const Step& step);
-  void LaunchChoice(const Step& step, const Group& group, Pass* pass);
-  Graph& GraphOf(const std::vector<int>& key, const std::function<void()>& launch);
-  Graph& GraphOf(const Step& step);
+  void LaunchDecoder(int rows, int aligning_layer);
+  void LaunchChoice(const Group& group, bool aligns);
+  const Graph& GraphOf(const Layers& layers);
+  void CaptureGraphs();
   Step MakeStep(int rows, const std::vector<Wanted>& wanted);
   GpuSequence& Known(int sequence) const;
   int NewName();
@@ -201,8 +212,10 @@ class GpuDecoder {
   int next_encoding_ = 0;
   std::vector<Buffer<int>> listed_;                      // by ID
   std::vector<std::unique_ptr<GpuSequence>> sequences_;  // by ID; null: free
-  std::map<std::vector<int>, std::unique_ptr<Graph>> graphs_;
-  size_t kernels_of_graph_ = 0;
+  // The choice of tokens is in none of them: lists would make too many combinations.
+  std::map<Layers, std::unique_ptr<Graph>> graphs_;
+  std::optional<Pass> decoded_;  // after the decoder's last layer, of whatever rows
+  size_t kernels_of_step_ = 0;
   std::vector<OutputPlace> last_;  // of the last step, in order of request
   std::vector<std::unique_ptr<GpuStep>> idle_;
 };
