@@ -216,6 +216,7 @@ class PyLoop {
     loop_.Remove(row);
     rows_.erase(row);
   }
+  void HoldPlace(const Ids& source) { held_.push_back(caches_->encodings.Find(source).place); }
 
   size_t running() const { return loop_.running(); }
   size_t cache_bytes() const { return caches_->memory.pool.bytes_in_use(); }
@@ -227,6 +228,7 @@ class PyLoop {
  private:
   const std::shared_ptr<PyModel> model_;
   const std::shared_ptr<LoopCaches> caches_;
+  std::vector<SharedEncodings::Place> held_;
   std::map<LoopRow, std::unique_ptr<const CheckedRow>> rows_;
   DecodeLoop loop_;  // last: it refers to the rows
 };
@@ -397,6 +399,8 @@ void BindLoop(py::module_& module) {
            "One step: [(name, id that its answer grew by)], and [(name, hypothesis)] of the rows "
            "that ended.")
       .def("remove", &PyLoop::Remove, py::arg("row"), "Take a row out.")
+      .def("hold_place", &PyLoop::HoldPlace, py::arg("source"),
+           "Be a thread that is making the encoding of a source for as long as this loop exists.")
       .def_property_readonly("running", &PyLoop::running)
       .def_property_readonly("cache_bytes", &PyLoop::cache_bytes)
       .def_property_readonly("kept_bytes", &PyLoop::kept_bytes)

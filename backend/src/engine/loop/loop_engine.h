@@ -150,7 +150,7 @@ class LoopModel {
   // source, which rows with the same source share.
   size_t CacheBytes(const CheckedRow& row) const;
   size_t SourceCacheBytes(const CheckedRow& row) const;
-  // Whether the row's source is encoded, or is being encoded.
+  // Whether the row's source is encoded.
   bool HasEncoding(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
   bool EncodesBeside() const { return on_host_; }

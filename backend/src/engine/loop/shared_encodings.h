@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "engine/compute/cache_pool.h"
@@ -35,6 +33,7 @@ class SharedEncodings {
     Place(Place&& other) noexcept;
     Place& operator=(Place&&) = delete;
     ~Place();
+    explicit operator bool() const { return home_ != nullptr; }
 
    private:
     friend class SharedEncodings;
@@ -48,32 +47,28 @@ class SharedEncodings {
   // another thread makes it.
   struct Answer {
     std::shared_ptr<const Encoding> encoding;
-    std::optional<Place> place;
+    Place place;
   };
   Answer Find(const Ids& source);
-  // Waits while another thread makes it. The caller must not be making an encoding itself, because
-  // two threads could wait for each other.
-  Answer Await(const Ids& source);
-  // Makes the encoding available to others. If a place is destroyed without this, another thread
-  // may make the encoding.
+  // Makes the encoding available to others, if it has a place. If a place is destroyed without
+  // this, another thread may make the encoding.
   void Publish(const std::shared_ptr<const Encoding>& encoding) noexcept;
 
-  // Whether an encoding is in use or being made.
+  // Whether an encoding is in use.
   bool Has(const Ids& source) const;
   size_t size() const;
 
  private:
-  std::optional<Answer> TryFind(const Ids& source);
   void Leave(Entries::iterator entry) noexcept;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // an encoding was published or given up
   Entries entries_;
 };
 
 // An encoded source, and its entry among the encodings in use. Rows may share it.
 class Encoding {
  public:
+  // An empty place: the encoding is not shared, because another thread is making it, too.
   Encoding(SharedEncodings::Place place, std::unique_ptr<const EncodedSource> source)
       : place_(std::move(place)), source_(std::move(source)) {}
 

@@ -31,22 +31,23 @@ class SourceEncoder {
     void AddTo(LoopCounters* counters) const;
   };
   using Encodings = std::vector<std::shared_ptr<const Encoding>>;
-  // One encoding per row, in order; equal sources are encoded once, by the first thread that needs
-  // them. Throws Error(kInternal) or std::bad_alloc.
+  // One encoding per row, in order; equal sources have the same one. Does not wait for other
+  // threads: a source that one of them is still encoding in the end is encoded here, unshared.
+  // Throws Error(kInternal) or std::bad_alloc.
   Encodings Encode(const std::vector<const CheckedRow*>& rows, Counts* counts);
 
  private:
-  // A source to encode, and its index among the encodings.
+  // A source to encode, and where its encoding goes.
   struct Task {
-    const CheckedRow* row;
-    size_t position;  // of the row
+    const Ids& source;
+    std::shared_ptr<const Encoding>* encoding;
     SharedEncodings::Place place;
   };
   using Batch = std::vector<Task>;
 
   std::vector<Batch> BatchesOf(std::vector<Task> tasks) const;
-  void EncodeBatch(Batch batch, Encodings* encodings, Counts* counts);
-  std::vector<size_t> IdsOf(const CheckedRow& row) const;
+  void EncodeBatch(Batch batch, Counts* counts);
+  std::vector<size_t> IdsOf(const Ids& source) const;
 
   const DeviceModel& model_;
   LoopCompute* const compute_;
