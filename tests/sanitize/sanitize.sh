@@ -103,7 +103,8 @@ run_canary() {
 
 run_native() {
   keep_reports
-  build pool_stress backend_stress stream_stress out_of_memory exhausted_backend hand_over
+  build pool_stress backend_stress stream_stress out_of_memory exhausted_backend hand_over \
+    list_packing
   local directories
   mapfile -t directories < <(models)
   timeout 1800 nice "$build/tests/native/pool_stress" "${1:-60}" "$seed" "${directories[@]}"
@@ -113,6 +114,7 @@ run_native() {
   timeout 1800 nice "$build/tests/native/out_of_memory" "${directories[0]}"
   timeout 1800 nice "$build/tests/native/exhausted_backend" "${directories[0]}"
   timeout 1800 nice "$build/tests/native/hand_over" 40 "$seed" "${directories[2]}"
+  timeout 1800 nice "$build/tests/native/list_packing"
   if [[ $kind == tsan ]]; then return; fi  # which cannot follow the fibers of the emulated GPU
   build lost_device
   # ASan warns of every use of fibers, which a log would show as a report: this one has none, and

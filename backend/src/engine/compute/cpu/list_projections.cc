@@ -6,34 +6,52 @@
 namespace ct2triton {
 
 void ListProjections::Add(const VocabularyMap& map) {
-  const auto list = lists_.emplace(&map, List()).first;
-  list->second.bytes = whole_.bytes() / whole_.outputs() * map.numbered().size();
-  if (bytes_ + list->second.bytes <= memory_.most_bytes) Pack(list);
+  List& list = lists_[&map];
+  list.bytes = whole_.bytes() / whole_.outputs() * map.numbered().size();
+  if (bytes_ + list.bytes <= memory_.most_bytes) Pack(map, &list);
 }
 
 std::shared_ptr<const Linear> ListProjections::Get(const VocabularyMap& map) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto list = lists_.find(&map);  // it was added
-  const uint64_t now_ns = SteadyNow_ns();
-  if (!list->second.packed) {
-    MakeRoom(list->second.bytes, now_ns);
-    Pack(list);
-  }
-  list->second.used_ns = now_ns;
-  return list->second.packed;
+  List& list = lists_.at(&map);
+  if (auto packed = Use(&list)) return packed;
+  const std::lock_guard<std::mutex> one_packs(list.packing);
+  if (auto packed = Use(&list)) return packed;
+  return Pack(map, &list);
 }
 
 std::shared_ptr<const Linear> ListProjections::GetOnce(const VocabularyMap& map) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (const auto& packed = lists_.at(&map).packed) return packed;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto& packed = lists_.at(&map).packed) return packed;
+  }
   return whole_.Select(map.numbered());
 }
 
-void ListProjections::Pack(Lists::iterator list) const {
-  auto& [map, state] = *list;
-  state.packed = whole_.Select(map->numbered());
-  state.bytes = state.packed->bytes();
-  bytes_ += state.bytes;
+// A row uses the list now. Null if it is not packed.
+std::shared_ptr<const Linear> ListProjections::Use(List* list) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  list->used_ns = SteadyNow_ns();
+  return list->packed;
+}
+
+std::shared_ptr<const Linear> ListProjections::Pack(const VocabularyMap& map, List* list) const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    MakeRoom(list->bytes, SteadyNow_ns());
+    bytes_ += list->bytes;
+  }
+  std::shared_ptr<const Linear> packed;
+  try {
+    packed = whole_.Select(map.numbered());
+  } catch (...) {
+    bytes_ -= list->bytes;
+    throw;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bytes_ += packed->bytes() - list->bytes;
+  list->bytes = packed->bytes();
+  list->packed = packed;
+  return packed;
 }
 
 // Frees the lists that have been idle for longest, as far as they are idle. A step that uses one

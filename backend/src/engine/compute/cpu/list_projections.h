@@ -29,29 +29,31 @@ class ListProjections {
 
   // Packs the list if there is room. The map must outlive it.
   void Add(const VocabularyMap& map);
-  // Throws std::bad_alloc. While it packs, other threads wait for their lists, too.
+  // Packs the list if it is not packed; threads that need the same list wait. Throws
+  // std::bad_alloc.
   std::shared_ptr<const Linear> Get(const VocabularyMap& map) const;
   // For a single use: what is packed for it is not kept. A trial uses all lists.
   std::shared_ptr<const Linear> GetOnce(const VocabularyMap& map) const;
   // Of one list, packed or not; 0: it was not added.
   size_t BytesOf(const VocabularyMap& map) const;
-  size_t bytes() const { return bytes_; }  // of those that are packed
+  size_t bytes() const { return bytes_; }  // of those that are packed or being packed
 
  private:
   struct List {
     std::shared_ptr<const Linear> packed;  // null: not now
     size_t bytes = 0;                      // before it was first packed: about
     uint64_t used_ns = 0;
+    std::mutex packing;  // held by the thread that packs it
   };
-  using Lists = std::map<const VocabularyMap*, List>;
 
-  void Pack(Lists::iterator list) const;
+  std::shared_ptr<const Linear> Use(List* list) const;
+  std::shared_ptr<const Linear> Pack(const VocabularyMap& map, List* list) const;
   void MakeRoom(size_t bytes, uint64_t now_ns) const noexcept;
 
   const Linear& whole_;
   const ListMemory memory_;
-  mutable std::mutex mutex_;
-  mutable Lists lists_;
+  mutable std::mutex mutex_;  // not held while a list is packed
+  mutable std::map<const VocabularyMap*, List> lists_;
   mutable std::atomic<size_t> bytes_{0};
 };
 
