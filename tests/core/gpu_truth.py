@@ -87,12 +87,13 @@ class GpuTruth:
         return [self.ids[token] for token in result.hypotheses[0]]
 
     def decoder(
-        self, library: Path, images: Path, kind: str = "float32", **limits: int
+        self, library: Path, images: Path, kind: str = "float32", ordinal: int = 0, **limits: int
     ) -> _core.GpuDecoder:
         """The model on the emulated GPU."""
         epsilon = self.config.get("layer_norm_epsilon")
+        wanted = {**LIMITS, **limits}
         return _core.GpuDecoder(
-            str(library), str(images), str(self.directory), kind, epsilon, {**LIMITS, **limits}
+            str(library), str(images), str(self.directory), kind, epsilon, wanted, ordinal
         )
 
     def rules(self, **others: Any) -> dict[str, Any]:

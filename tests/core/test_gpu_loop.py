@@ -290,6 +290,25 @@ def test_rows_wait_for_the_memory_of_the_gpu(later: bool) -> None:
         emulated_gpu.limit_memory(library, 1 << 33)
 
 
+@pytest.mark.skipif(emulated_gpu.REAL_DRIVER is not None, reason="of the emulation")
+def test_a_row_that_finds_no_memory_is_told_to_come_again() -> None:
+    """Others have taken all of it since the load, and calls may not take the row over."""
+    library = emulated_gpu.emulated_gpu()
+    parameters = {"inter_threads": "1", "calls": "refuse", "compute_type": "float32"}
+    translator = _core.Translator(str(tiny_engine_model("nllb")), {**parameters, "proof": "off"})
+    row, prefix = [20, 21, END], [EngineTruth(tiny_engine_model("nllb")).languages[0]]
+    emulated_gpu.limit_memory(library, 1)
+    try:
+        with pytest.raises(_core.Error, match="a decode loop lacks memory for a while") as error:
+            translator.translate([row], [prefix], GREEDY)
+    finally:
+        emulated_gpu.limit_memory(library, 1 << 33)
+
+    assert error.value.code == "unavailable"
+    [[again]] = translator.translate([row], [prefix], GREEDY)
+    assert again["finish_reason"]
+
+
 def assert_rows_wait(translator: Any) -> None:
     """Rows with a large limit do not join all at once, and each of them ends."""
 

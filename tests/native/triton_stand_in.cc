@@ -51,7 +51,7 @@ void ThrowIf(TRITONSERVER_Error* error) {
 
 void ExpectError(std::string part) { expected_error = std::move(part); }
 
-Model::Model(const std::string& folder, const std::string& config, size_t instances)
+Model::Model(const std::string& folder, const std::string& config, size_t instances, bool on_gpus)
     : model_(std::make_unique<TRITONBACKEND_Model>()) {
   model_->folder = folder;
   model_->config = config;
@@ -60,6 +60,7 @@ Model::Model(const std::string& folder, const std::string& config, size_t instan
     for (size_t i = 0; i < instances; ++i) {
       instances_.push_back(std::make_unique<TRITONBACKEND_ModelInstance>());
       instances_.back()->model = model_.get();
+      if (on_gpus) instances_.back()->gpu = static_cast<int32_t>(i);
       ThrowIf(TRITONBACKEND_ModelInstanceInitialize(instances_.back().get()));
     }
   } catch (...) {
@@ -77,6 +78,8 @@ void Model::Unload() noexcept {
   instances_.clear();
   Require(TRITONBACKEND_ModelFinalize(model_.get()) == nullptr, "finalize failed");
 }
+
+uint64_t Model::Reported(size_t instance) const { return instances_[instance]->reported_requests; }
 
 Answer Model::Ready(size_t instance) {
   const std::unique_ptr<TRITONSERVER_Error> error(
@@ -263,15 +266,15 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceName(TRITONBACKEND_ModelInstance*
   return nullptr;
 }
 
-TRITONSERVER_Error* TRITONBACKEND_ModelInstanceKind(TRITONBACKEND_ModelInstance*,
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceKind(TRITONBACKEND_ModelInstance* instance,
                                                     TRITONSERVER_InstanceGroupKind* kind) {
-  *kind = TRITONSERVER_INSTANCEGROUPKIND_CPU;
+  *kind = instance->gpu ? TRITONSERVER_INSTANCEGROUPKIND_GPU : TRITONSERVER_INSTANCEGROUPKIND_CPU;
   return nullptr;
 }
 
-TRITONSERVER_Error* TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInstance*,
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInstance* instance,
                                                         int32_t* device_id) {
-  *device_id = 0;
+  *device_id = instance->gpu.value_or(0);
   return nullptr;
 }
 

@@ -90,8 +90,10 @@ TRITONBACKEND_Request* NewRequest(RequestContent content, std::shared_ptr<Call> 
 // refuses to load.
 class Model {
  public:
-  // `config`: the JSON text of the model configuration, completed by the backend.
-  Model(const std::string& folder, const std::string& config, size_t instances);
+  // `config`: the JSON text of the model configuration, completed by the backend. on_gpus: each
+  // instance on a GPU of its own, from the first; else on the processor.
+  Model(const std::string& folder, const std::string& config, size_t instances,
+        bool on_gpus = false);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -101,6 +103,8 @@ class Model {
   void Execute(size_t instance, std::vector<TRITONBACKEND_Request*> requests);
   // Why an instance is not ready, as the answer of a request that it cannot serve; no error: it is.
   Answer Ready(size_t instance);
+  // Requests whose statistics the backend reported for the instance.
+  uint64_t Reported(size_t instance) const;
 
  private:
   void Unload() noexcept;

@@ -56,6 +56,7 @@ struct TRITONBACKEND_ModelInstance {
   std::string name = "model_0";
   TRITONBACKEND_Model* model = nullptr;
   void* state = nullptr;
+  std::optional<int32_t> gpu;  // none: on the processor
   std::atomic<uint64_t> reported_requests{0};
 };
 

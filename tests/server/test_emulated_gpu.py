@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tritonclient.utils import InferenceServerException
 
-from core.gpu_truth import GpuTruth
+from core.gpu_truth import GpuTruth, translate
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.helpers import Connection, Ids, padded
@@ -72,6 +72,9 @@ def server(
     pinned = "instance_group { kind: KIND_GPU gpus: [ 0 ] }\n"
     pinned += configs.full(compute_type="float32", calls="refuse")
     write_model(repository, "pinned", truths["marian"].directory, pinned)
+    for kind in ("float16", "bfloat16"):  # CTranslate2 has no such types for a trial on a CPU
+        config = configs.full(compute_type=kind, calls="refuse", proof="off")
+        write_model(repository, kind, truths["marian"].directory, config)
     text = {"compute_type": "float32", "beam_size": 1, "tokenizer_path": "tokenizer"}
     for name, own in (("streamed", {"calls": "refuse"}), ("host", {"decoding": "calls"})):
         config = STREAM + configs.parameters(**text, max_decoding_length=12, **own)
@@ -211,6 +214,28 @@ def test_draws_of_a_seed_are_the_same_in_any_company(
     assert together == alone
     choices = fresh(server, "t5").values.get(metric, 0) - before
     assert choices >= 2 * sum(map(len, alone)) if by_host else choices == 0
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_narrow_types_are_served_with_the_answers_of_the_row_alone(
+    kind: str,
+    server: TritonServer,
+    connection: Connection,
+    truths: dict[str, GpuTruth],
+    tmp_path: Path,
+) -> None:
+    truth = truths["marian"]
+    decoder = truth.decoder(*emulated_gpu.gpu_and_images(tmp_path), kind)
+    options = {"beam_size": 1, "max_decoding_length": 7, "min_decoding_length": 0}
+    sources = truth.sources(5, 2, 11, 17)
+
+    pending = [connection.start(kind, [row], None, **options) for row in sources]
+
+    for row, sent in zip(sources, pending, strict=True):
+        [(tokens, _)] = translate(decoder, truth, [row], 7)
+        found = sent.get_result().as_numpy("OUTPUT_IDS")[0].tolist()
+        assert found == [token for token in tokens if token != truth.end]
+    assert work(server, kind)["passes"] > 0
 
 
 def test_texts_grow_token_by_token_into_those_of_the_processor(server: TritonServer) -> None:

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,17 +20,28 @@
 
 namespace {
 
-constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kEccError = 214, kNotFound = 500,
-              kIllegalAddress = 700, kNotInCapture = 900, kBrokenCapture = 901;
+constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 101, kEccError = 214,
+              kNoContext = 201, kInvalidHandle = 400, kNotFound = 500, kIllegalAddress = 700,
+              kNotInCapture = 900, kBrokenCapture = 901;
 
 using Work = std::function<void()>;
 using Graph = std::vector<Work>;
 thread_local std::unique_ptr<Graph> capturing;
 thread_local bool capture_broken = false;
-std::recursive_mutex mutex;  // guards all of the following; kernels run one at a time
-size_t allocated = 0, most_bytes = size_t{8} << 30;
+std::recursive_mutex mutex;           // guards all of the following; kernels run one at a time
+size_t most_bytes = size_t{8} << 30;  // of each device
+
+struct Device {
+  size_t allocated = 0;
+  size_t launched = 0;  // kernels, without those of graphs
+};
+std::vector<Device> devices(std::getenv("CT2_TRITON_EMULATED_GPUS") == nullptr
+                                ? 1
+                                : std::stoul(std::getenv("CT2_TRITON_EMULATED_GPUS")));
+thread_local Device* current = nullptr;  // whose context the thread uses
 
 struct Stream {
+  Device* device = nullptr;
   std::deque<Work> waiting;
   size_t done = 0, graphs = 0;  // graphs: number of waiting graphs
 };
@@ -68,6 +80,16 @@ bool Refuses() {
   return capturing != nullptr;
 }
 
+// What a driver says of a call in this state of the thread. Like a strict driver, it wants the
+// context of a stream to be the thread's.
+int Allows(const void* stream = nullptr) {
+  if (Refuses()) return kNotInCapture;
+  if (current == nullptr) return kNoContext;
+  const bool of_another =
+      stream != nullptr && static_cast<const Stream*>(stream)->device != current;
+  return of_another ? kInvalidHandle : kSuccess;
+}
+
 int RunUntil(Stream* stream, size_t done) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   while (stream->done < done) {
@@ -86,7 +108,7 @@ void RunAllStreams() {
 }
 
 int Add(void* stream, Work work) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows(stream)) return code;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   static_cast<Stream*>(stream)->waiting.push_back(std::move(work));
   return Working();
@@ -106,8 +128,12 @@ int Copy(void* to, const void* from, const void* on_host, size_t bytes, void* st
   return added != kSuccess || IsPinned(on_host) ? added : RunAll(static_cast<Stream*>(stream));
 }
 
-size_t& BytesBefore(void* memory) { return *static_cast<size_t*>(memory); }
-constexpr size_t kHead = 256;  // bytes before an allocation, for its size; a GPU's alignment
+// Stands before an allocation.
+struct Block {
+  size_t bytes;
+  Device* device;
+};
+constexpr size_t kHead = 256;  // bytes before an allocation, for this; a GPU's alignment
 
 }  // namespace
 
@@ -117,15 +143,17 @@ using Pointer = unsigned long long;
 
 void ct2t_emulation_seed(unsigned seed) { emulation::Seed(seed); }
 void ct2t_emulation_memory(size_t bytes) { most_bytes = bytes; }
+// Kernels that a device was given, without those of graphs.
+size_t ct2t_emulation_launched(size_t device) { return devices.at(device).launched; }
 // Returns the largest number of graphs that waited in a stream since the last call.
 size_t ct2t_emulation_graphs_at_once() { return std::exchange(most_graphs, 0); }
 
 int cuInit(unsigned) { return kSuccess; }
 int cuDriverGetVersion(int* version) { return *version = 12090, kSuccess; }
-int cuDeviceGetCount(int* count) { return *count = 1, kSuccess; }
+int cuDeviceGetCount(int* count) { return *count = static_cast<int>(devices.size()), kSuccess; }
 int cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
-  return ordinal == 0 ? kSuccess : 101;
+  return static_cast<size_t>(ordinal) < devices.size() ? kSuccess : kNoDevice;
 }
 int cuDeviceGetName(char* name, int bytes, int) {
   std::snprintf(name, static_cast<size_t>(bytes), "emulated");
@@ -141,13 +169,15 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
       return kInvalidValue;
   }
 }
-int cuDevicePrimaryCtxRetain(void** context, int) {
-  static int only;
-  *context = &only;
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  *context = &devices[static_cast<size_t>(device)];
   return kSuccess;
 }
 int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
-int cuCtxSetCurrent(void*) { return kSuccess; }
+int cuCtxSetCurrent(void* context) {
+  current = static_cast<Device*>(context);
+  return kSuccess;
+}
 int cuGetErrorString(int code, const char** text) {
   *text = code == kOutOfMemory      ? "out of memory"
           : code == kEccError       ? "uncorrectable ECC error encountered"
@@ -156,32 +186,34 @@ int cuGetErrorString(int code, const char** text) {
   return kSuccess;
 }
 int cuMemGetInfo_v2(size_t* left, size_t* all) {
-  *left = most_bytes - std::min<size_t>(most_bytes, allocated);
+  if (const int code = Allows()) return code;
+  *left = most_bytes - std::min<size_t>(most_bytes, current->allocated);
   *all = most_bytes;
   return kSuccess;
 }
 int cuMemAlloc_v2(Pointer* to, size_t bytes) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows()) return code;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   if (Working() != kSuccess) return Working();
-  if (allocated + bytes > most_bytes) return kOutOfMemory;
+  if (current->allocated + bytes > most_bytes) return kOutOfMemory;
   void* memory = std::aligned_alloc(kHead, (kHead + bytes + kHead - 1) / kHead * kHead);
-  BytesBefore(memory) = bytes;
-  allocated += bytes;
+  *static_cast<Block*>(memory) = {bytes, current};
+  current->allocated += bytes;
   *to = reinterpret_cast<Pointer>(memory) + kHead;
   return kSuccess;
 }
 int cuMemFree_v2(Pointer pointer) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows()) return code;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   RunAllStreams();  // as the driver does
   void* memory = reinterpret_cast<void*>(pointer - kHead);
-  allocated -= BytesBefore(memory);
+  const Block& block = *static_cast<Block*>(memory);
+  block.device->allocated -= block.bytes;
   std::free(memory);
   return kSuccess;
 }
 int cuMemHostAlloc(void** to, size_t bytes, unsigned) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows()) return code;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   auto* memory = static_cast<char*>(std::malloc(kHead + bytes)) + kHead;
   reinterpret_cast<size_t*>(memory)[-1] = bytes;
@@ -191,7 +223,7 @@ int cuMemHostAlloc(void** to, size_t bytes, unsigned) {
   return kSuccess;
 }
 int cuMemFreeHost(void* memory) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows()) return code;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   RunAllStreams();
   pinned.erase(static_cast<char*>(memory));
@@ -207,13 +239,16 @@ int cuMemcpyDtoHAsync_v2(void* to, Pointer from, size_t bytes, void* stream) {
 int cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void* stream) {
   return Add(stream, [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
 }
-int cuEventCreate(void** event, unsigned) { return *event = new Event, kSuccess; }
+int cuEventCreate(void** event, unsigned) {
+  if (const int code = Allows()) return code;
+  return *event = new Event, kSuccess;
+}
 int cuEventDestroy_v2(void* event) {
   delete static_cast<Event*>(event);
   return kSuccess;
 }
 int cuEventRecord(void* event, void* stream) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows(stream)) return code;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   auto* on = static_cast<Stream*>(stream);
   *static_cast<Event*>(event) = {on, on->done + on->waiting.size()};
@@ -225,25 +260,28 @@ int cuEventSynchronize(void* event) {
   return waited->stream == nullptr ? kSuccess : RunUntil(waited->stream, waited->after);
 }
 int cuModuleLoadData(void** module, const void* image) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows()) return code;
   *module = const_cast<void*>(image);
   return kSuccess;
 }
 int cuModuleUnload(void*) { return kSuccess; }
 int cuModuleGetFunction(void** function, void*, const char* name) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows()) return code;
   *function = const_cast<emulation::Kernel*>(emulation::Find(name));
   return *function == nullptr ? kNotFound : kSuccess;
 }
 int cuFuncSetAttribute(void*, int, int) { return kSuccess; }
 int cuStreamCreate(void** stream, unsigned) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows()) return code;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
-  *stream = *streams.insert(new Stream).first;
+  auto* made = new Stream;
+  made->device = current;
+  streams.insert(made);
+  *stream = made;
   return kSuccess;
 }
 int cuStreamDestroy_v2(void* stream) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows(stream)) return code;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   RunAll(static_cast<Stream*>(stream));
   streams.erase(static_cast<Stream*>(stream));
@@ -251,10 +289,11 @@ int cuStreamDestroy_v2(void* stream) {
   return kSuccess;
 }
 int cuStreamSynchronize(void* stream) {
-  return Refuses() ? kNotInCapture : RunAll(static_cast<Stream*>(stream));
+  if (const int code = Allows(stream)) return code;
+  return RunAll(static_cast<Stream*>(stream));
 }
-int cuStreamBeginCapture_v2(void*, int) {
-  if (Refuses()) return kNotInCapture;
+int cuStreamBeginCapture_v2(void* stream, int) {
+  if (const int code = Allows(stream)) return code;
   capturing = std::make_unique<Graph>();
   capture_broken = false;
   return kSuccess;
@@ -265,7 +304,7 @@ int cuStreamEndCapture(void*, void** graph) {
   return capture_broken ? kBrokenCapture : kSuccess;
 }
 int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows()) return code;
   *exec = new Graph(*static_cast<Graph*>(graph));
   return kSuccess;
 }
@@ -275,7 +314,7 @@ int cuGraphDestroy(void* graph) {
 }
 int cuGraphExecDestroy(void* exec) { return cuGraphDestroy(exec); }
 int cuGraphLaunch(void* exec, void* stream) {
-  if (Refuses()) return kNotInCapture;
+  if (const int code = Allows(stream)) return code;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   auto* on = static_cast<Stream*>(stream);
   most_graphs = std::max(most_graphs, ++on->graphs);
@@ -294,7 +333,12 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned, unsigned 
   Work run = [=, kept = std::vector<char>(bytes, bytes + kernel->args_bytes)] {
     emulation::Launch(*kernel, kept.data(), {gx, gy}, {bx}, shared);
   };
-  if (!capturing) return Add(stream, std::move(run));
+  if (!capturing) {
+    const std::lock_guard<std::recursive_mutex> lock(mutex);
+    const int added = Add(stream, std::move(run));
+    if (added == kSuccess) ++current->launched;
+    return added;
+  }
   capturing->push_back(std::move(run));
   return capture_broken ? kBrokenCapture : kSuccess;
 }

@@ -22,6 +22,10 @@ const Error calls_refused(ErrorCode::kInternal,
                           "a decode loop failed, and the model's parameter calls is \"refuse\"; "
                           "send the request again");
 
+const Error memory_short(ErrorCode::kUnavailable,
+                         "a decode loop lacks memory for a while, and calls of CTranslate2 cannot "
+                         "take its rows; send the request again");
+
 // Weights that pay for one more thread of a step: with fewer, products have too few parts.
 constexpr size_t kBytesPerThread = size_t{8} << 20;
 
@@ -180,7 +184,7 @@ void LoopWork::Run(int task) noexcept {
       counters.shared_encodings -= std::min(counters.shared_encodings, lane.encodings_given);
       CountStepLocked(lane.loop->step_failure(), stepped);
     }
-    if (!failed.empty()) RunAlone(std::move(failed));
+    if (!failed.empty()) RunAlone(std::move(failed), lane.loop->lacked_memory());
   } catch (...) {  // no memory to choose rows: fails one, so the queue gets shorter
     EndSources(&lane);
     EndPromise(&lane);
@@ -287,7 +291,7 @@ void LoopWork::EndPromise(Lane* lane) noexcept {
   taken_ -= std::exchange(lane->taken_sequences, 0);
 }
 
-void LoopWork::RunAlone(std::vector<Job> jobs) noexcept {
+void LoopWork::RunAlone(std::vector<Job> jobs, bool lacked_memory) noexcept {
   if (const auto loss = model_->loss()) {
     for (Job& job : jobs) FailJob(&job, *loss);
     return;
@@ -295,10 +299,11 @@ void LoopWork::RunAlone(std::vector<Job> jobs) noexcept {
   // Without a seed a call may draw anew: streams refuse draws, so no client has seen a token.
   const auto failing = std::stable_partition(jobs.begin(), jobs.end(),
                                              [](const Job& job) { return !job.row.only_in_loop; });
-  std::for_each(failing, jobs.end(), [](Job& job) { FailJob(&job, only_in_loop); });
+  std::for_each(failing, jobs.end(),
+                [=](Job& job) { FailJob(&job, lacked_memory ? memory_short : only_in_loop); });
   jobs.erase(failing, jobs.end());
   if (calls_ != nullptr) return calls_->RunAlone(std::move(jobs));
-  for (Job& job : jobs) FailJob(&job, calls_refused);
+  for (Job& job : jobs) FailJob(&job, lacked_memory ? memory_short : calls_refused);
 }
 
 void LoopWork::Release(int task) noexcept {

@@ -81,7 +81,7 @@ class LoopWork : public Workload {
   void EndSources(Lane* lane) noexcept;
   void EndPromise(Lane* lane) noexcept;
   void CountStepLocked(const std::optional<Error>& failure, bool stepped) noexcept;
-  void RunAlone(std::vector<Job> jobs) noexcept;
+  void RunAlone(std::vector<Job> jobs, bool lacked_memory) noexcept;
 
   const std::shared_ptr<const LoopModel> model_;
   const LoopSettings settings_;

@@ -122,8 +122,8 @@ Offer RowQueue::OfferTo(AdmissionRoom* room, Job* job, bool shares, std::vector<
 Job RowQueue::Take(Job* waiting) noexcept {
   Job job = jobs_.Take(waiting);
   for (Waiter& waiter : job.waiters) {
+    waiter.runs = Counted(waiter.decoding);  // first, so that it is always counted
     waiter.waiting = Counted();
-    waiter.runs = Counted(waiter.decoding);
   }
   job.running = Counted(running_);
   return job;

@@ -15,12 +15,6 @@ LoopLoad LoadOf(const CheckedRow& row) {
   return sequences == 1 ? LoopLoad{1, 0, 0} : LoopLoad{sequences, sequences, row.cache_bytes};
 }
 
-// What is thrown now; none: memory of the GPU is short for a while.
-std::optional<Error> FailureOfLoop() noexcept {
-  const Error error = CurrentError();
-  return error.code() == ErrorCode::kUnavailable ? std::nullopt : std::optional(error);
-}
-
 }  // namespace
 
 void LoopLoad::Add(const LoopLoad& other) {
@@ -39,6 +33,7 @@ std::vector<Job> RunningLoop::Admit(std::vector<Job> jobs) noexcept {
   DropCancelled();
   step_failure_.reset();
   admission_failure_.reset();
+  lacked_memory_ = true;
   std::vector<Job> failed = Join(std::move(jobs));
   if (!failed.empty() && running() == 0) step_failure_ = admission_failure_;
   return failed;
@@ -53,6 +48,14 @@ void RunningLoop::Step(std::vector<Job>* failed) noexcept {
     step_failure_ = FailureOfLoop();
     TakeAll(failed);  // any of them may have caused it: each runs again alone
   }
+}
+
+// What is thrown now; none: memory of the GPU is short for a while.
+std::optional<Error> RunningLoop::FailureOfLoop() noexcept {
+  const Error error = CurrentError();
+  if (error.code() == ErrorCode::kUnavailable) return std::nullopt;
+  lacked_memory_ = false;
+  return error;
 }
 
 // Jobs that cannot be admitted together are admitted one by one; running jobs are not affected.

@@ -40,6 +40,8 @@ class RunningLoop : private LoopListener {
   // Error of the last step, or of encoding its rows if none runs; none: nothing failed, or memory
   // ran out.
   const std::optional<Error>& step_failure() const { return step_failure_; }
+  // Whether jobs that failed since the last Admit lacked memory, and nothing else.
+  bool lacked_memory() const { return lacked_memory_; }
 
   size_t running() const { return places_.size(); }
   const LoopLoad& load() const { return load_; }
@@ -61,6 +63,7 @@ class RunningLoop : private LoopListener {
   bool TryAdmit(std::vector<Job>* jobs) noexcept;
   bool TryAdmitAlone(Job* job) noexcept;
   void AdmitAll(std::vector<Job>* admitted);
+  std::optional<Error> FailureOfLoop() noexcept;
   void DropCancelled() noexcept;
   void Leave(std::unordered_map<LoopRow, Place>::iterator place) noexcept;
   void TakeAll(std::vector<Job>* to) noexcept;
@@ -73,6 +76,7 @@ class RunningLoop : private LoopListener {
   LoopLoad load_;
   std::optional<Error> step_failure_;
   std::optional<Error> admission_failure_;  // the last before this step
+  bool lacked_memory_ = true;
 };
 
 }  // namespace ct2triton

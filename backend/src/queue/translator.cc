@@ -135,6 +135,11 @@ void Translator::Withdraw(const RowListener& listener, const Error& error) noexc
 
 size_t Translator::waiting() const { return share_->rows->value(); }
 
+size_t Translator::unanswered() const {
+  const size_t rows = waiting();  // first, since they will be decoded
+  return rows + share_->decoding->value();
+}
+
 size_t Translator::most_waiting() const { return share_->most_rows; }
 
 void Translator::WaitForPlaces(size_t most, uint64_t seen) {

@@ -68,6 +68,7 @@ class Translator {
   std::optional<Error> loss() const;                // see ModelWork
   TranslatorState state() const;
   size_t waiting() const;       // rows of this model that no worker has taken
+  size_t unanswered() const;    // these, and those that are decoded
   size_t most_waiting() const;  // max_queued_rows
   // Waits for a limited time until fewer than `most` rows wait, or until WakeWaiting was called
   // after wakes() returned `seen`. Drops cancelled rows if the time is up.

@@ -2,6 +2,7 @@
 #include "serving/instance_state.h"
 
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "serving/ids_front.h"
@@ -66,11 +67,27 @@ InstanceState::InstanceState(TRITONBACKEND_ModelInstance* instance)
                &answering_,
                &read_,
                std::make_shared<Count>(),
-               std::make_shared<InFlight>()} {}
+               std::make_shared<InFlight>()} {
+  model_.instances()->Add(this);
+}
 
-InstanceState::~InstanceState() { context_.in_flight->WaitUntilNone(); }
+InstanceState::~InstanceState() {
+  model_.instances()->Remove(this);
+  context_.in_flight->WaitUntilNone();
+}
+
+size_t InstanceState::Load() const {
+  if (translator_->loss()) return std::numeric_limits<size_t>::max();
+  const size_t requests = context_.entering->value();  // first, since they become rows
+  return requests + translator_->unanswered();
+}
 
 void InstanceState::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
+  model_.instances()->UseLeastLoaded(
+      this, [=](InstanceState* least) { least->ExecuteHere(requests, count); });
+}
+
+void InstanceState::ExecuteHere(TRITONBACKEND_Request** requests, uint32_t count) {
   const Batch batch = TakeOver(requests, count);
   for (const auto& request : batch) request->Read();
   // After reading all, so that the first rows do not run alone.

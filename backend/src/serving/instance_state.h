@@ -31,11 +31,16 @@ class InstanceState : public RunObserver {
   // Waits for the requests in flight, because their workers use this object.
   ~InstanceState() override;
 
-  // Takes over the requests and returns, but blocks while the number of requests waiting for the
+  // Takes over the requests, or gives them to an instance of the model on another GPU that has less
+  // load, and returns, but blocks while the number of requests waiting for the
   // queue reaches its limit of rows: Triton queues further requests. With tenants, requests are
   // refused instead, so that no tenant waits for another in Triton's queue. Throws only before the
   // first request is taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
+
+  const Device& device() const { return translator_->model().device(); }
+  // Requests and rows that are not answered; the most if the device is lost.
+  size_t Load() const;
 
   // Throws Error(kUnavailable) if no request can be served until the server is restarted.
   void RequireReady() const;
@@ -47,6 +52,7 @@ class InstanceState : public RunObserver {
   using Batch = std::vector<std::shared_ptr<PendingRequest>>;
 
   Batch TakeOver(TRITONBACKEND_Request** requests, uint32_t count) const;
+  void ExecuteHere(TRITONBACKEND_Request** requests, uint32_t count);
 
   TRITONBACKEND_ModelInstance* const instance_;
   ModelState& model_;

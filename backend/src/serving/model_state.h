@@ -13,6 +13,7 @@
 #include "quality/judge.h"
 #include "queue/supersede_keys.h"
 #include "queue/translator.h"
+#include "serving/instances.h"
 #include "serving/judging.h"
 #include "serving/model_metrics.h"
 #include "serving/retry_budget.h"
@@ -49,6 +50,8 @@ class ModelState {
   // The IDs that name languages; empty if the model lists none.
   const TargetIds& languages() const { return languages_; }
 
+  Instances* instances() { return &instances_; }
+
   // Of all instances.
   SupersedeKeys* supersede_keys() { return &supersede_keys_; }
 
@@ -65,6 +68,7 @@ class ModelState {
   const std::string directory_;  // the files of CTranslate2
   const std::shared_ptr<const Tokenizer> tokenizer_;
   const TargetIds languages_;
+  Instances instances_;
   SupersedeKeys supersede_keys_;
   ModelMetrics metrics_;
   const Judge judge_;

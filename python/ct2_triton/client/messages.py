@@ -31,6 +31,7 @@ _ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple
         ("Server is stopping", ServerBusyError),
         ("GRPC server is shutting down", ServerBusyError),
         ("(CTranslate2|a decode loop) failed", ServerFailedError),
+        ("a decode loop lacks memory", ServerBusyError),
         ("the server ran out of memory", ServerFailedError),
     )
 )

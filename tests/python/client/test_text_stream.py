@@ -81,6 +81,7 @@ async def _read(client: TranslationClient, text: str = "a river", **arguments: A
         ("Server is stopping, scheduler for model has stopped", errors.ServerBusyError),
         ("CTranslate2 failed: no", errors.ServerFailedError),
         ("a decode loop failed, and a call would differ", errors.ServerFailedError),
+        ("a decode loop lacks memory for a while, and", errors.ServerBusyError),
         ("text 'superseded' is too long", errors.RequestRejectedError),
     ],
 )

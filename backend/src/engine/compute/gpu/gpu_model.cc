@@ -23,16 +23,17 @@ constexpr size_t kStepTokens = 128;    // and outputs; a step of more takes seve
 ComputeTypes TypesOf(const Weights& weights) {
   const ElementType stored = weights.file().Get("decoder/layer_0/ffn/linear_0/weight").type;
   const bool stored_int8 = stored == ElementType::kInt8;
-  if (weights.device().kind == Device::Kind::kCpu) {  // emulated
-    const bool int8 = weights.loop_type() == ElementType::kInt8;
-    return {int8 ? kFloat16 : kFloat32, int8};
-  }
   static const std::map<std::string, ComputeTypes> known = {
       {"float32", {kFloat32, false}},     {"float", {kFloat32, false}},
       {"float16", {kFloat16, false}},     {"bfloat16", {kBfloat16, false}},
       {"int8", {kFloat16, true}},         {"int8_float16", {kFloat16, true}},
       {"int8_float32", {kFloat32, true}}, {"int8_bfloat16", {kBfloat16, true}}};
   const std::string& name = weights.compute_type();
+  const bool emulated = weights.device().kind == Device::Kind::kCpu;
+  if (emulated && (name == "auto" || name == "default")) {  // as CTranslate2 computes beside it
+    const bool int8 = weights.loop_type() == ElementType::kInt8;
+    return {int8 ? kFloat16 : kFloat32, int8};
+  }
   if (name == "auto") return {kFloat16, stored_int8};
   if (name == "default") {
     if (stored == ElementType::kFloat32) return {kFloat32, false};

@@ -25,7 +25,9 @@ std::string ImagesFile() {
 
 std::optional<GpuPlace> PlaceOf(const Device& device) {
   if (const char* chosen = std::getenv("CT2_TRITON_GPU")) {
-    if (std::string(chosen) == "emulated") return GpuPlace{"libct2triton_emulated_gpu.so", 0, ""};
+    if (std::string(chosen) == "emulated") {
+      return GpuPlace{"libct2triton_emulated_gpu.so", device.index, ""};
+    }
     throw Error(ErrorCode::kInvalidArgument, "the environment variable CT2_TRITON_GPU is \"" +
                                                  std::string(chosen) +
                                                  "\"; it may be \"emulated\", or not be set");
