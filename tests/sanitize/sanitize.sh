@@ -116,13 +116,19 @@ run_native() {
   timeout 1800 nice "$build/tests/native/hand_over" 40 "$seed" "${directories[2]}"
   timeout 1800 nice "$build/tests/native/list_packing"
   if [[ $kind == tsan ]]; then return; fi  # which cannot follow the fibers of the emulated GPU
-  build lost_device
-  # ASan warns of every use of fibers, which a log would show as a report: this one has none, and
-  # what is found ends the program.
-  ASAN_OPTIONS=${ASAN_OPTIONS%%:log_path=*} \
-    CT2_TRITON_GPU=emulated CT2_TRITON_EMULATED_GPU_FAULT=40,700 \
-    LD_LIBRARY_PATH=$build/backend \
-    timeout 1800 nice "$build/tests/native/lost_device" "${directories[1]}"
+  build lost_device two_gpus
+  mkdir -p "$build/cuda"
+  ln -sf "$PWD/$build/backend/libct2triton_emulated_gpu.so" "$build/cuda/libcuda.so.1"
+  CT2_TRITON_EMULATED_GPU_FAULT=40,700 emulated lost_device "${directories[1]}"
+  CT2_TRITON_EMULATED_GPUS=2 emulated two_gpus "${directories[2]}"
+}
+
+# ASan warns of every use of fibers, which a log would show as a report: these programs have none,
+# and what is found ends the program.
+emulated() {
+  ASAN_OPTIONS=${ASAN_OPTIONS%%:log_path=*} CT2_TRITON_GPU=emulated \
+    LD_LIBRARY_PATH=$PWD/$build/backend:$PWD/$build/cuda \
+    timeout 1800 nice "$build/tests/native/$1" "$2"
 }
 
 run_core() {
