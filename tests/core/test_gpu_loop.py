@@ -333,8 +333,7 @@ import json, sys
 from ct2_triton import _core
 
 directory, opened = sys.argv[1], sys.argv[2] == "opened"
-row = json.loads(sys.argv[3])
-options = {"beam_size": 1, "max_decoding_length": 4}
+row, options = json.loads(sys.argv[3]), json.loads(sys.argv[4])
 calls = _core.Translator(directory, {"decoding": "calls"}) if opened else None
 parameters = {"decoding": "loop", "calls": "refuse", "proof": "off", "compute_type": "float32"}
 gpu = _core.Translator(directory, parameters, gpu=True)
@@ -343,24 +342,44 @@ print(json.dumps(answer["ids"]))
 """
 
 
-@pytest.mark.skipif(_core.gpu_count() > 0, reason="CTranslate2 finds a GPU here")
-@pytest.mark.parametrize("opened", ["opened", "never opened"])
-def test_loops_run_on_a_gpu_that_ctranslate2_cannot_use(opened: str, tmp_path: Path) -> None:
-    row = [20, 21, END]
-    directory = str(tiny_engine_model("marian"))
-    (tmp_path / "libcuda.so.1").symlink_to(emulated_gpu.emulated_gpu())
+def ids_without_calls(
+    directory: Path, opened: str, row: Row, options: dict[str, Any], folder: Path
+) -> Row:
+    """What a loop on a GPU gives that only the loop can use, in a process of its own."""
+    (folder / "libcuda.so.1").symlink_to(emulated_gpu.emulated_gpu())
     environment = {**os.environ, **emulated_gpu.server_environment()}
-    environment["LD_LIBRARY_PATH"] += f":{tmp_path}"
-
+    environment["LD_LIBRARY_PATH"] += f":{folder}"
+    arguments = [str(directory), opened, json.dumps(row), json.dumps(options)]
     result = subprocess.run(
-        [sys.executable, "-c", WITHOUT_CALLS, directory, opened, json.dumps(row)],
+        [sys.executable, "-c", WITHOUT_CALLS, *arguments],
         env=environment,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-
     assert result.returncode == 0, result.stderr
-    alone = decode_alone(new_loop(Path(directory)), row, [], {"max_decoding_length": 4})
-    assert json.loads(result.stdout) == alone["ids"]
+    return list(json.loads(result.stdout))
+
+
+@pytest.mark.skipif(_core.gpu_count() > 0, reason="CTranslate2 finds a GPU here")
+@pytest.mark.parametrize("opened", ["opened", "never opened"])
+def test_loops_run_on_a_gpu_that_ctranslate2_cannot_use(opened: str, tmp_path: Path) -> None:
+    row, options = [20, 21, END], {"beam_size": 1, "max_decoding_length": 4}
+    directory = tiny_engine_model("marian")
+
+    found = ids_without_calls(directory, opened, row, options, tmp_path)
+
+    assert found == decode_alone(new_loop(directory), row, [], options)["ids"]
+
+
+@pytest.mark.skipif(_core.gpu_count() > 0, reason="CTranslate2 finds a GPU here")
+def test_a_loop_draws_of_more_tokens_than_calls_can(tmp_path: Path) -> None:
+    """CTranslate2's kernel on a GPU takes 4,096, which binds no model that refuses calls."""
+    directory = tiny_engine_model("nllb", TinyOptions(vocab_size=6000, layers=1))
+    row, drawn = [20, 21, END], {"sampling_topk": 5000, "sampling_seed": 3}
+    options = {"beam_size": 1, "max_decoding_length": 4, **drawn}
+
+    found = ids_without_calls(directory, "never opened", row, options, tmp_path)
+
+    assert found == decode_alone(new_loop(directory), row, [], options)["ids"]

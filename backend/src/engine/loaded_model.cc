@@ -119,6 +119,7 @@ std::string LoadedModel::WhyCalls(const SearchOptions& search) const {
 
 void LoadedModel::RequireLoopIfNeeded(const SearchOptions& search) const {
   const DecodingOptions& options = search.options();
+  if (engine_.calls == "allow") RequireDrawsOfCalls(options, *weights_);
   std::string what, least;
   if (engine_.calls == "refuse") {
     const std::string reason = WhyCalls(search);

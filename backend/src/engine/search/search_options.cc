@@ -77,28 +77,6 @@ bool IsNeeded(const Ids& sequence, const VocabularyMap* map) {
   });
 }
 
-// On a GPU, CTranslate2 keeps the best `sampling_topk` candidates in 48 KiB of shared memory, at 8
-// bytes each: its kernel for 6,144 does not start, and the call fails with an unrelated message.
-// Its nucleus sampling sorts 8,192 classes, and refuses more at each call.
-void RequireFewClasses(const DecodingOptions& options, const Weights& weights) {
-  constexpr int64_t kMostBest = 4096;
-  constexpr int64_t kMostSorted = 8192;
-  if (weights.device().kind != Device::Kind::kGpu) return;
-  const auto vocabulary = static_cast<int64_t>(weights.target().size());
-  const bool takes_all = options.sampling_topk == 0 || options.sampling_topk == vocabulary;
-  if (!takes_all && options.sampling_topk > kMostBest) {
-    Refuse("sampling_topk", "the value " + std::to_string(options.sampling_topk) +
-                                " is not allowed on a GPU; give a number from 1 to " +
-                                std::to_string(kMostBest) + ", or 0 for the whole vocabulary");
-  }
-  if (options.sampling_topp < 1 && takes_all && vocabulary > kMostSorted) {
-    Refuse("sampling_topp", "below 1 it can choose among at most " + std::to_string(kMostSorted) +
-                                " candidates on a GPU, and the vocabulary has " +
-                                std::to_string(vocabulary) + "; set sampling_topk to 1 to " +
-                                std::to_string(kMostBest));
-  }
-}
-
 }  // namespace
 
 SearchOptions::SearchOptions(const DecodingOptions& options, const Weights& weights,
@@ -121,12 +99,33 @@ SearchOptions::SearchOptions(const DecodingOptions& options, const Weights& weig
     RequireCandidates("num_hypotheses", options.num_hypotheses, 2, map, weights);
   }
   RequireCandidates("sampling_topk", options.sampling_topk, 1, map, weights);
-  RequireFewClasses(options, weights);
   for (const auto& sequence : options.suppress_sequences) {
     Ids ids = Resolve(sequence, "suppress_sequences", vocabulary);
     if (IsNeeded(ids, map)) suppressed_.push_back(std::move(ids));
   }
   call_options_ = std::make_shared<const DecodingOptions>(CallOptions());
+}
+
+// On a GPU, CTranslate2 keeps the best `sampling_topk` candidates in 48 KiB of shared memory, at 8
+// bytes each: its kernel for 6,144 does not start, and the call fails with an unrelated message.
+// Its nucleus sampling sorts 8,192 classes, and refuses more at each call.
+void RequireDrawsOfCalls(const DecodingOptions& options, const Weights& weights) {
+  constexpr int64_t kMostBest = 4096;
+  constexpr int64_t kMostSorted = 8192;
+  if (weights.device().kind != Device::Kind::kGpu) return;
+  const auto vocabulary = static_cast<int64_t>(weights.target().size());
+  const bool takes_all = options.sampling_topk == 0 || options.sampling_topk == vocabulary;
+  if (!takes_all && options.sampling_topk > kMostBest) {
+    Refuse("sampling_topk", "the value " + std::to_string(options.sampling_topk) +
+                                " is not allowed on a GPU; give a number from 1 to " +
+                                std::to_string(kMostBest) + ", or 0 for the whole vocabulary");
+  }
+  if (options.sampling_topp < 1 && takes_all && vocabulary > kMostSorted) {
+    Refuse("sampling_topp", "below 1 it can choose among at most " + std::to_string(kMostSorted) +
+                                " candidates on a GPU, and the vocabulary has " +
+                                std::to_string(vocabulary) + "; set sampling_topk to 1 to " +
+                                std::to_string(kMostBest));
+  }
 }
 
 DecodingOptions SearchOptions::CallOptions() const {

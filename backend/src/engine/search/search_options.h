@@ -101,4 +101,7 @@ class SearchOptions {
   Ids known_ends_;  // looked up by name too, because a name may occur twice
 };
 
+// Throws Error(kInvalidArgument) for draws that CTranslate2 cannot make on the model's device.
+void RequireDrawsOfCalls(const DecodingOptions& options, const Weights& weights);
+
 }  // namespace ct2triton
