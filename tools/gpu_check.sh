@@ -18,12 +18,13 @@ device=gpu model=demo output=gpu-check-$(date +%Y%m%d-%H%M%S) parts=
 comparison=(--stored float32 --rows 1000)
 bench=(--minutes 8 --rounds 3)
 aims=(--minutes 3 --rounds 2)
+[ "$(nproc)" -lt 8 ] || aims+=(--client-processes 4)
 while [ $# -gt 0 ]; do
   case $1 in
     --cpu) device=cpu ;;
     --short)
       comparison=(--stored int8 --rows 12)
-      aims=(--minutes 0.02 --rounds 1)
+      aims+=(--minutes 0.02 --rounds 1)
       bench=(--minutes 0.02 --rounds 1 --scenario single:4
         --contender ct2-triton-int8 --contender python-ctranslate2-int8)
       export CT2_TRITON_FEWER_ROWS=${CT2_TRITON_FEWER_ROWS:-40} ;;

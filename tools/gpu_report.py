@@ -19,13 +19,12 @@ from typing import Any
 
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.record import Run, ratios
+from ct2_triton.bench.report import busy_clients
 from ct2_triton.serve.machine import count_gpus, has_cublas
 from gpu_images import OUTPUT, CompileError, find_nvrtc, is_current
 
 CALLS, LOOP = "ct2-triton-float16", "ct2-triton-loop-float16"
 PYTHON = "python-transformers-float16"
-_BUSY = 0.7
-"""Of one core: above it, the load generator may be what is measured."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def aims_table(runs: dict[str, Run], times: list[dict[str, Any]]) -> str:
             f"| step of {entry['rows']} rows, transformer-base, ms | {_number(step)} "
             f"| <= {MOST_STEP_MS} | {_word(step <= MOST_STEP_MS)} |"
         )
-    lines += ["", *_busy(runs)]
+    lines += ["", *(f"{name}: {line}" for name, run in runs.items() for line in busy_clients(run))]
     return "\n".join(lines) + "\n"
 
 
@@ -119,17 +118,6 @@ def _ratio(aim: Aim, run: Run | None) -> float | None:
             found = ratios(scenario, aim.contender, aim.baseline, aim.figure)
             return found.median if found else None
     return None
-
-
-def _busy(runs: dict[str, Run]) -> list[str]:
-    """Return the measurements in which the load generator used much of its core."""
-    return [
-        f"Load generator busy {share:.0%} of a core: {name}, {scenario.name}, {contender}."
-        for name, run in runs.items()
-        for scenario in run.scenarios
-        for contender in scenario.contenders()
-        if (share := max(r.client_cpu_s / r.wall_s for r in scenario.of(contender))) > _BUSY
-    ]
 
 
 def _number(value: float | None) -> str:

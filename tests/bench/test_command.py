@@ -22,7 +22,7 @@ def bench(arguments: Sequence[str | Path], folder: Path) -> subprocess.Completed
 def test_a_comparison_from_the_model_to_the_report(tmp_path: Path) -> None:
     scenarios = ("single:1", "single:16", "streams:4", "poisson:40")
     contenders = ("ct2-triton-int8", "ctranslate2-int8")
-    options = ["--minutes", "0.01", "--rounds", "2", "--output", "out"]
+    options = ["--minutes", "0.01", "--rounds", "2", "--output", "out", "--client-processes", "2"]
     options += [text for name in scenarios for text in ("--scenario", name)]
     options += [text for name in contenders for text in ("--contender", name)]
     result = bench(options, tmp_path)

@@ -123,6 +123,9 @@ def test_differing_answers_and_a_busy_machine_are_said_before_any_figure() -> No
     assert warnings(run_of([quiet], "slow-int8")) == []
     (warning,) = warnings(run_of([quiet, busy], "slow-int8"))
     assert warning == "other work kept up to 1.5 cores busy: repeat on a quiet machine"
+    sender = round_of("slow-int8", [sample(0, 0)], client_busy=0.8)
+    (said,) = warnings(run_of([sender], "slow-int8"))
+    assert "a process of the load generator was 80% busy in round 1" in said
     text = markdown(run_of([busy], "slow-int8"), [])
     assert text.index(warning) < text.index("## single:4")
 

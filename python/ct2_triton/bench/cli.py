@@ -115,6 +115,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="FOLDER", help="folder for the results (default: a new one)"
     )
+    parser.add_argument(
+        "--client-processes",
+        type=count,
+        default=1,
+        metavar="N",
+        help="processes that send to a server (default: %(default)s)",
+    )
     commands = parser.add_subparsers(dest="command", metavar="compare|quality")
     both = commands.add_parser("compare", help="print two runs side by side")
     both.add_argument("first", type=Path, help="run.json of one run")
@@ -247,6 +254,7 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
         scenarios=tuple(map(parse_scenario, args.scenario or (_FULL if args.full else _SMOKE))),
         rounds=args.rounds or 3,
         seconds=60 * (args.minutes or (25 if args.full else 4)),
+        client_processes=args.client_processes,
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.bench.contenders import ListContender, make_contender
 from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.load_generator import LoadGenerator
 from ct2_triton.bench.record import Round, Run, ScenarioRecord, describe_machine, describe_versions
 from ct2_triton.bench.scenarios import ClosedLoop
 
@@ -94,28 +95,37 @@ _QUIET_S = 0.1
 
 
 async def send(
-    contender: Contender, scenario: Scenario, sentences: Sequence[Sentence]
+    contender: Contender,
+    scenario: Scenario,
+    sentences: Sequence[Sentence],
+    generator: LoadGenerator | None = None,
 ) -> Outcome | None:
-    """Run a scenario; None if it does not apply to the contender."""
+    """Run a scenario, here or in a generator; None if it does not apply to the contender."""
     try:
+        if generator is not None:
+            return await generator.run(scenario, [*enumerate(sentences)])
         return await scenario.run(contender, sentences)
     except Exception as error:  # contenders raise errors of many kinds
         raise BenchError(f"{contender.name} failed in {scenario.name}: {error}") from error
 
 
 async def measure(
-    contender: Contender, scenario: Scenario, sentences: Sequence[Sentence], number: int
+    contender: Contender,
+    scenario: Scenario,
+    sentences: Sequence[Sentence],
+    number: int,
+    generator: LoadGenerator | None = None,
 ) -> tuple[Round, Answers]:
     """Run a scenario with a warm contender, and read the resources it used.
 
     The answers of the round are not yet compared.
     """
     counts = await _settled_counts(contender)
-    before = _cpu_times(contender)
-    outcome = await send(contender, scenario, sentences)
+    before = _cpu_times(contender, generator)
+    outcome = await send(contender, scenario, sentences, generator)
     assert outcome is not None  # noqa: S101 - callers know who takes part
     own, client, machine = (
-        now - then for now, then in zip(_cpu_times(contender), before, strict=True)
+        now - then for now, then in zip(_cpu_times(contender, generator), before, strict=True)
     )
     memory = memory_of(contender.pid)
     round_ = Round(
@@ -126,6 +136,7 @@ async def measure(
         samples=tuple(outcome.samples),
         cpu_s=own,
         client_cpu_s=client,
+        client_busy=outcome.client_cpu_s / outcome.wall_s,
         other_cpu_s=max(0.0, machine - own - client),
         rss_bytes=memory.rss_bytes,
         pss_bytes=memory.pss_bytes,
@@ -134,10 +145,11 @@ async def measure(
     return round_, outcome.answers
 
 
-def _cpu_times(contender: Contender) -> tuple[float, float, float]:
-    """Return the CPU seconds of the contender, of this process and of the machine."""
+def _cpu_times(contender: Contender, generator: LoadGenerator | None) -> tuple[float, float, float]:
+    """Return the CPU seconds of the contender, of all clients and of the machine."""
     own = cpu_s(contender.pid)
-    return own, time.process_time(), machine_cpu_s()
+    clients = time.process_time() + sum(map(cpu_s, generator.pids if generator else ()))
+    return own, clients, machine_cpu_s()
 
 
 async def _settled_counts(contender: Contender) -> ServerCounts | None:
@@ -179,12 +191,14 @@ class Plan:
         rounds: Measurements of each contender in each scenario, after one warm-up.
         seconds: Approximate duration of all rounds together. Each measurement has an equal share,
             so fast contenders translate the sentences several times.
+        client_processes: Processes that send sentences to a server; with 1, this process.
     """
 
     contenders: tuple[str, ...]
     scenarios: tuple[Scenario, ...]
     rounds: int
     seconds: float
+    client_processes: int = 1
 
     @property
     def turns(self) -> int:
@@ -234,8 +248,15 @@ async def compare(
         for contender in contenders:
             report(f"starting {contender.name}", 0)
             await stack.enter_async_context(contender)
+        generators = {
+            contender.name: stack.enter_context(LoadGenerator(client, plan.client_processes))
+            for contender in contenders
+            if plan.client_processes > 1 and (client := contender.client())
+        }
         scenarios = [
-            await _ScenarioRun(scenario, contenders, workload.sentences, plan, report).run()
+            await _ScenarioRun(
+                scenario, contenders, generators, workload.sentences, plan, report
+            ).run()
             for scenario in plan.scenarios
         ]
         settings = {contender.name: dict(contender.settings()) for contender in contenders}
@@ -251,6 +272,7 @@ async def compare(
             "beam": str(setup.beam_size),
             "longest answer": f"{setup.max_decoding_length} tokens",
             "rounds": str(plan.rounds),
+            "processes of the load generator": str(plan.client_processes),
         },
         workload=workload.describe(),
         contenders=settings,
@@ -265,12 +287,14 @@ class _ScenarioRun:
         self,
         scenario: Scenario,
         contenders: Sequence[Contender],
+        generators: Mapping[str, LoadGenerator],
         sentences: Sequence[Sentence],
         plan: Plan,
         report: Callable[[str, int], None],
     ) -> None:
         self._scenario = scenario
         self._contenders = contenders
+        self._generators = generators
         self._sentences = sentences
         self._plan = plan
         self._report = report
@@ -295,7 +319,9 @@ class _ScenarioRun:
                 )
                 if rate := rates[name]:
                     sentences = [*self._sentences[:count]] * self._passes(rate, count)
-                    round_, answers = await measure(contender, self._scenario, sentences, number)
+                    round_, answers = await measure(
+                        contender, self._scenario, sentences, number, self._generators.get(name)
+                    )
                     self._answers[name, number] = answers
                     rounds.append(round_)
         references = _references([c for c in self._contenders if rates[c.name]])
@@ -310,7 +336,8 @@ class _ScenarioRun:
     async def _warm_up(self, contender: Contender) -> float | None:
         """Return the approximate sentences per second; None if the scenario does not apply."""
         count = max(_FEWEST_SENTENCES, self._scenario.in_flight)
-        outcome = await send(contender, self._scenario, self._sentences[:count])
+        generator = self._generators.get(contender.name)
+        outcome = await send(contender, self._scenario, self._sentences[:count], generator)
         return None if outcome is None else min(count, len(self._sentences)) / outcome.wall_s
 
     def _count(self, lowest_rate: float) -> int:

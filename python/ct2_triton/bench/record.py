@@ -60,6 +60,7 @@ class Round:
         samples: Every row.
         cpu_s: CPU time of the contender's processes.
         client_cpu_s: CPU time of the load generator, which runs on the same cores.
+        client_busy: Share of a core that its busiest process used while it sent.
         other_cpu_s: CPU time of everything else on the machine, which disturbs the measurement.
         rss_bytes: Resident memory of the contender's processes at the end; shared pages count for
             each process.
@@ -82,6 +83,7 @@ class Round:
     counts: ServerCounts | None
     compared_rows: int = 0
     different_rows: int = 0
+    client_busy: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -249,6 +251,7 @@ def figures(round_: Round) -> dict[str, float]:
         "words/s": round_.words / round_.wall_s,
         "CPU s/1000 source tokens": 1000 * round_.cpu_s / source_tokens,
         "client CPU s/1000 source tokens": 1000 * round_.client_cpu_s / source_tokens,
+        "client busy": round_.client_busy,
         "other CPU": round_.other_cpu_s / round_.wall_s,
         "RSS MiB": round_.rss_bytes / _MIB,
         "PSS MiB": round_.pss_bytes / _MIB,

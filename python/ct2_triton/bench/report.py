@@ -38,8 +38,11 @@ _COSTS = (
     "PSS MiB",
     "CPU s/1000 source tokens",
     "client CPU s/1000 source tokens",
+    "client busy",
     "other CPU",
 )
+# Of a core: above it, the load generator may be what is measured.
+_BUSY_CLIENT = 0.7
 # Above the load of an idle system.
 _BUSY_CORES = 0.2
 
@@ -99,8 +102,8 @@ def full_tables(run: Run, scenario: ScenarioRecord) -> list[Table]:
 
 
 def warnings(run: Run) -> list[str]:
-    """Return warnings about the figures: differing answers, a busy machine."""
-    found = []
+    """Return warnings about the figures: differing answers, a busy client, a busy machine."""
+    found = busy_clients(run)
     for scenario in run.scenarios:
         for contender in scenario.contenders():
             if any(round_.different_rows for round_ in scenario.of(contender)):
@@ -114,6 +117,17 @@ def warnings(run: Run) -> list[str]:
     if busy > _BUSY_CORES:
         found.append(f"other work kept up to {busy:.1f} cores busy: repeat on a quiet machine")
     return found
+
+
+def busy_clients(run: Run) -> list[str]:
+    """Return the rounds in which a process of the load generator was too busy."""
+    return [
+        f"{scenario.name}: {round_.contender}: a process of the load generator was "
+        f"{round_.client_busy:.0%} busy in round {round_.number + 1}: use more --client-processes"
+        for scenario in run.scenarios
+        for round_ in scenario.rounds
+        if round_.client_busy > _BUSY_CLIENT
+    ]
 
 
 def number(value: float) -> str:

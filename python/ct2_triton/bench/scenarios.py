@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 import re
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.bench.contenders import ListContender
@@ -19,11 +18,16 @@ from ct2_triton.bench.workload import bursts, paced, poisson
 from ct2_triton.client.tasks import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from ct2_triton.bench.contenders import Contender
+    from typing_extensions import Self
+
+    from ct2_triton.bench.contenders import Client, Contender
     from ct2_triton.bench.setup import Ids, Row
     from ct2_triton.bench.workload import Sentence
+
+    Sentences = Sequence[tuple[int, Sentence]]
+    """Numbered."""
 
 _SEED = 4
 _NAME = re.compile(r"(single|streams|poisson|bursts):(\d+(?:\.\d+)?)(?:@(\d+(?:\.\d+)?))?")
@@ -37,11 +41,13 @@ class Outcome:
         samples: Every row.
         answers: OUTPUT_IDS by the indices of the sentence and of its row.
         wall_s: Seconds from the first row sent to the last answer.
+        client_cpu_s: CPU time of the process that sent; of several, of the busiest.
     """
 
     samples: list[Sample] = field(default_factory=list)
     answers: dict[tuple[int, int], Ids] = field(default_factory=dict)
     wall_s: float = 0.0
+    client_cpu_s: float = 0.0
 
     def add(
         self, key: tuple[int, int], row: Row, answer: Ids, due_s: float, done_s: float | None
@@ -50,6 +56,17 @@ class Outcome:
         generated = len(answer) - len(row.target_prefix)
         self.samples.append(Sample(*key, due_s, done_s, len(row.input_ids), generated))
         self.answers[key] = answer
+
+    @classmethod
+    def merged(cls, parts: Iterable[Outcome]) -> Outcome:
+        """Merge what several processes sent at the same time."""
+        whole = cls()
+        for part in parts:
+            whole.samples += part.samples
+            whole.answers |= part.answers
+            whole.wall_s = max(whole.wall_s, part.wall_s)
+            whole.client_cpu_s = max(whole.client_cpu_s, part.client_cpu_s)
+        return whole
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,25 @@ class Scenario(ABC):
     async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome | None:
         """Send sentences, in order; None if the scenario does not apply to the contender."""
 
+    async def send(self, client: Client, sentences: Sentences, started: float) -> Outcome:
+        """Send numbered sentences; times count from `started` on the clock of `perf_counter`."""
+        outcome = Outcome()
+        used_s = time.process_time()
+        await self._send_all(client, sentences, started, outcome)
+        outcome.wall_s = time.perf_counter() - started
+        outcome.client_cpu_s = time.process_time() - used_s
+        return outcome
+
+    @abstractmethod
+    async def _send_all(
+        self, client: Client, sentences: Sentences, started: float, outcome: Outcome
+    ) -> None:
+        """Send sentences and record the answers."""
+
+    @abstractmethod
+    def parts(self, sentences: Sentences, most: int) -> list[tuple[Self, Sentences]]:
+        """Divide it among processes, at most so many."""
+
     def rows(self, sentence: Sentence) -> tuple[Row, ...]:
         """Return the rows of a sentence that are sent."""
         return sentence.rows if self.fan_out else sentence.rows[:1]
@@ -104,18 +140,30 @@ class ClosedLoop(Scenario):
         """Send sentences."""
         if isinstance(contender, ListContender):
             return await self._run_list(contender, sentences)
-        outcome = Outcome()
-        queue = iter(enumerate(sentences))
-        started = time.perf_counter()
+        return await self.send(contender, [*enumerate(sentences)], time.perf_counter())
+
+    async def _send_all(
+        self, client: Client, sentences: Sentences, started: float, outcome: Outcome
+    ) -> None:
+        queue = iter(sentences)
 
         async def session() -> None:
             for number, sentence in queue:  # shared by the sessions
                 due_s = time.perf_counter() - started
-                await _send(contender, outcome, started, number, self.rows(sentence), due_s)
+                await _send(client, outcome, started, number, self.rows(sentence), due_s)
 
         await run_all(session() for _ in range(self.sessions))
-        outcome.wall_s = time.perf_counter() - started
-        return outcome
+
+    def parts(self, sentences: Sentences, most: int) -> list[tuple[Self, Sentences]]:
+        """Divide the sessions, and the sentences in proportion."""
+        count = min(most, self.sessions)
+        return [
+            (
+                replace(self, sessions=len(range(part, self.sessions, count))),
+                [one for one in sentences if one[0] % self.sessions % count == part],
+            )
+            for part in range(count)
+        ]
 
     async def _run_list(self, contender: ListContender, sentences: Sequence[Sentence]) -> Outcome:
         keyed = [
@@ -164,18 +212,23 @@ class OpenLoop(Scenario):
         """Send sentences; latencies count from when a sentence was due."""
         if isinstance(contender, ListContender):
             return None
-        outcome = Outcome()
-        due = self._due(len(sentences))
-        started = time.perf_counter()
+        return await self.send(contender, [*enumerate(sentences)], time.perf_counter())
+
+    async def _send_all(
+        self, client: Client, sentences: Sentences, started: float, outcome: Outcome
+    ) -> None:
+        due = self._due(1 + max(number for number, _ in sentences))
 
         async def send(number: int, sentence: Sentence, due_s: float) -> None:
             await asyncio.sleep(started + due_s - time.perf_counter())
-            await _send(contender, outcome, started, number, self.rows(sentence), due_s)
+            await _send(client, outcome, started, number, self.rows(sentence), due_s)
 
-        numbered = zip(itertools.count(), sentences, due, strict=False)
-        await run_all(send(*one) for one in numbered)
-        outcome.wall_s = time.perf_counter() - started
-        return outcome
+        await run_all(send(number, sentence, due[number]) for number, sentence in sentences)
+
+    def parts(self, sentences: Sentences, most: int) -> list[tuple[Self, Sentences]]:
+        """Divide the sentences; each is due at the same time as in one process."""
+        count = min(most, len(sentences))
+        return [(self, sentences[part::count]) for part in range(count)]
 
     def _due(self, count: int) -> list[float]:
         if self.kind == "poisson":
@@ -208,7 +261,7 @@ def parse_scenario(name: str) -> Scenario:
 
 
 async def _send(
-    contender: Contender,
+    client: Client,
     outcome: Outcome,
     started: float,
     number: int,
@@ -218,7 +271,7 @@ async def _send(
     """Send the rows of a sentence together, and record each answer when it arrives."""
 
     async def one(position: int, row: Row) -> None:
-        answer = await contender.translate(row)
+        answer = await client.translate(row)
         outcome.add((number, position), row, answer, due_s, time.perf_counter() - started)
 
     if len(rows) == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCounts
+from ct2_triton.bench.contenders.base import Client, Contender, ListContender, ServerCounts
 from ct2_triton.bench.contenders.fastapi import FastApiContender, TunedFastApiContender
 from ct2_triton.bench.contenders.in_process import (
     EngineContender,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KINDS",
+    "Client",
     "Contender",
     "ListContender",
     "ServerCounts",

@@ -55,8 +55,33 @@ class ServerCounts:
         return ServerCounts(*(now - before for now, before in pairs))
 
 
-class Contender(ABC):
-    """One way to translate rows. An asynchronous context manager: entering it starts it.
+class Client(ABC):
+    """What rows are sent through. An asynchronous context manager: entering it starts it."""
+
+    async def __aenter__(self) -> Self:
+        """Start it and return when it answers."""
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop it."""
+        await self.stop()
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Connect, or start processes, and return when it answers; clean up after a failure."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Disconnect, or end the processes."""
+
+    @abstractmethod
+    async def translate(self, row: Row) -> Ids:
+        """Translate one row and return its OUTPUT_IDS: the prefix first, no end token."""
+
+
+class Contender(Client):
+    """One way to translate rows.
 
     A contender runs in its own processes, so that its memory and CPU time are measured apart from
     those of the load generator.
@@ -92,23 +117,6 @@ class Contender(ABC):
         """Its name in runs, files and reports."""
         return f"{self.kind}-{self.precision}"
 
-    async def __aenter__(self) -> Self:
-        """Start it and return when it answers."""
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Stop it."""
-        await self.stop()
-
-    @abstractmethod
-    async def start(self) -> None:
-        """Start its processes and return when it answers; clean up after a failure."""
-
-    @abstractmethod
-    async def stop(self) -> None:
-        """End its processes."""
-
     @property
     @abstractmethod
     def pid(self) -> int:
@@ -118,9 +126,9 @@ class Contender(ABC):
     def settings(self) -> Mapping[str, str]:
         """Return its configuration for the report: threads, batching, versions, limitations."""
 
-    @abstractmethod
-    async def translate(self, row: Row) -> Ids:
-        """Translate one row and return its OUTPUT_IDS: the prefix first, no end token."""
+    def client(self) -> Client | None:
+        """Return a further client of its server, for another process; None without a server."""
+        return None
 
     async def server_counts(self) -> ServerCounts | None:
         """Return the counters of its server; None if it has none."""

@@ -10,13 +10,13 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, ClassVar
 
-from ct2_triton.bench.contenders.base import Contender
+from ct2_triton.bench.contenders.base import Client, Contender
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.models.translator import SETTINGS_NAME
 from ct2_triton.bench.models.web_service import port_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import aiohttp
@@ -30,6 +30,44 @@ _POLL_INTERVAL_S = 0.05
 _STOP_TIMEOUT_S = 20.0
 
 
+class FastApiClient(Client):
+    """Connections to all workers: a row goes to the one with the fewest requests of this client."""
+
+    def __init__(self, ports: Iterable[int]) -> None:
+        """Connect to nothing yet."""
+        self._in_flight = dict.fromkeys(ports, 0)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def start(self) -> None:
+        """Open a session."""
+        import aiohttp
+
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+            raise_for_status=True,
+        )
+
+    async def stop(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def translate(self, row: Row) -> Ids:
+        """Send the row to the worker with the fewest requests."""
+        assert self._session is not None, "not started"  # noqa: S101
+        port = min(self._in_flight, key=self._in_flight.__getitem__)
+        self._in_flight[port] += 1
+        try:
+            async with self._session.post(
+                f"http://127.0.0.1:{port}/translate/{row.model}",
+                json={"input_ids": row.input_ids, "target_prefix": row.target_prefix},
+            ) as response:
+                return tuple((await response.json())["output_ids"])
+        finally:
+            self._in_flight[port] -= 1
+
+
 class FastApiContender(Contender):
     """One process, PyTorch's default threads, no batches: as in most examples."""
 
@@ -40,8 +78,8 @@ class FastApiContender(Contender):
         """Start nothing."""
         super().__init__(precision, setup)
         self._process: LoggedProcess | None = None
-        self._session: aiohttp.ClientSession | None = None
-        self._in_flight: dict[int, int] = {}
+        self._client: FastApiClient | None = None
+        self._at: list[int] = []  # ports of the workers
 
     @property
     def workers(self) -> int:
@@ -56,25 +94,20 @@ class FastApiContender(Contender):
     async def start(self) -> None:
         """Start the workers and connect when all have loaded the model."""
         _check_packages()
-        import aiohttp
-
         folder = self.setup.folder / self.name
         await asyncio.to_thread(self._start_process, folder)
         try:
-            self._in_flight = dict.fromkeys(await self._ports(folder), 0)
+            self._at = await self._ports(folder)
         except BaseException:
             await self.stop()
             raise
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
-            timeout=aiohttp.ClientTimeout(total=None),
-            raise_for_status=True,
-        )
+        self._client = self.client()
+        await self._client.start()
 
     async def stop(self) -> None:
         """Close the connections and end the workers."""
-        if self._session is not None:
-            await self._session.close()
+        if self._client is not None:
+            await self._client.stop()
         if self._process is not None:
             await asyncio.to_thread(self._process.stop, _STOP_TIMEOUT_S)
 
@@ -96,19 +129,14 @@ class FastApiContender(Contender):
             "input": "token ids as JSON",
         }
 
+    def client(self) -> FastApiClient:
+        """Return a further client."""
+        return FastApiClient(self._at)
+
     async def translate(self, row: Row) -> Ids:
-        """Send the row to the worker with the fewest requests."""
-        assert self._session is not None, "not started"  # noqa: S101
-        port = min(self._in_flight, key=self._in_flight.__getitem__)
-        self._in_flight[port] += 1
-        try:
-            async with self._session.post(
-                f"http://127.0.0.1:{port}/translate/{row.model}",
-                json={"input_ids": row.input_ids, "target_prefix": row.target_prefix},
-            ) as response:
-                return tuple((await response.json())["output_ids"])
-        finally:
-            self._in_flight[port] -= 1
+        """Send one row."""
+        assert self._client is not None, "not started"  # noqa: S101
+        return await self._client.translate(row)
 
     def _start_process(self, folder: Path) -> None:
         from ct2_triton.serve.process import LoggedProcess

@@ -14,11 +14,11 @@ from abc import abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from ct2_triton.bench.contenders.base import ENGINE_ON_GPU, Contender, ServerCounts
+from ct2_triton.bench.contenders.base import ENGINE_ON_GPU, Client, Contender, ServerCounts
 from ct2_triton.bench.setup import MODEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ct2_triton.bench.setup import Ids, Row, Setup
@@ -29,38 +29,25 @@ if TYPE_CHECKING:
 _LOAD_TIMEOUT_S = 600.0
 
 
-class TritonContender(Contender):
-    """A server whose models take INPUT_IDS and TARGET_PREFIX and return OUTPUT_IDS.
+class TritonClient(Client):
+    """A connection to a server of such models."""
 
-    A subclass writes the repository; all subclasses share the server, client and connection
-    settings.
-    """
-
-    def __init__(self, precision: str, setup: Setup) -> None:
-        """Start nothing."""
-        super().__init__(precision, setup)
-        self._server: TritonServer | None = None
+    def __init__(self, url: str, models: Sequence[str]) -> None:
+        """Connect to nothing yet."""
+        self._url = url
+        self._models = models
         self._connection: Connection | None = None
         self._tensors: dict[str, ModelTensors] = {}
 
-    @abstractmethod
-    def write_repository(self, repository: Path) -> None:
-        """Write a model folder for each of `setup.models`."""
-
-    def environment(self) -> Mapping[str, str]:
-        """Return environment variables for the server, in addition to those of this process."""
-        return {}
-
     async def start(self) -> None:
-        """Write the repository, start the server and connect."""
+        """Connect and read the models' tensors."""
         from ct2_triton.client.connection import Connection
         from ct2_triton.client.id_codec import ModelTensors
         from ct2_triton.client.retry import Deadline, RetryPolicy
 
-        await asyncio.to_thread(self._start_server)
+        self._connection = Connection(self._url, RetryPolicy())
         try:
-            self._connection = Connection(self.server.grpc_url, RetryPolicy())
-            for model in self.setup.models:
+            for model in self._models:
                 metadata = await self._connection.model_metadata(model, "", Deadline(60.0))
                 self._tensors[model] = ModelTensors.from_metadata(metadata, "")
         except BaseException:
@@ -68,22 +55,9 @@ class TritonContender(Contender):
             raise
 
     async def stop(self) -> None:
-        """Close the connection and end the server."""
+        """Close the connection."""
         if self._connection is not None:
             await self._connection.close()
-        if self._server is not None:
-            await asyncio.to_thread(self._server.stop)
-
-    @property
-    def server(self) -> TritonServer:
-        """The running server."""
-        assert self._server is not None, "not started"  # noqa: S101 - a mistake of ours alone
-        return self._server
-
-    @property
-    def pid(self) -> int:
-        """ID of the server's process."""
-        return self.server.process.pid
 
     async def translate(self, row: Row) -> Ids:
         """Send one request of one row."""
@@ -98,6 +72,66 @@ class TritonContender(Contender):
         response = await self._connection.infer(request, Deadline(None))
         ids = InferResult(response).as_numpy(OUTPUT_IDS)
         return tuple(ids.reshape(-1).tolist())
+
+
+class TritonContender(Contender):
+    """A server whose models take INPUT_IDS and TARGET_PREFIX and return OUTPUT_IDS.
+
+    A subclass writes the repository; all subclasses share the server, client and connection
+    settings.
+    """
+
+    def __init__(self, precision: str, setup: Setup) -> None:
+        """Start nothing."""
+        super().__init__(precision, setup)
+        self._server: TritonServer | None = None
+        self._client: TritonClient | None = None
+
+    @abstractmethod
+    def write_repository(self, repository: Path) -> None:
+        """Write a model folder for each of `setup.models`."""
+
+    def environment(self) -> Mapping[str, str]:
+        """Return environment variables for the server, in addition to those of this process."""
+        return {}
+
+    async def start(self) -> None:
+        """Write the repository, start the server and connect."""
+        await asyncio.to_thread(self._start_server)
+        client = self.client()
+        try:
+            await client.start()
+        except BaseException:
+            await self.stop()
+            raise
+        self._client = client
+
+    async def stop(self) -> None:
+        """Close the connection and end the server."""
+        if self._client is not None:
+            await self._client.stop()
+        if self._server is not None:
+            await asyncio.to_thread(self._server.stop)
+
+    @property
+    def server(self) -> TritonServer:
+        """The running server."""
+        assert self._server is not None, "not started"  # noqa: S101 - a mistake of ours alone
+        return self._server
+
+    @property
+    def pid(self) -> int:
+        """ID of the server's process."""
+        return self.server.process.pid
+
+    def client(self) -> TritonClient:
+        """Return a further client."""
+        return TritonClient(self.server.grpc_url, self.setup.models)
+
+    async def translate(self, row: Row) -> Ids:
+        """Send one request of one row."""
+        assert self._client is not None, "not started"  # noqa: S101
+        return await self._client.translate(row)
 
     async def server_counts(self) -> ServerCounts:
         """Return Triton's statistics, added over the models."""
