@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("", "tiny"))
 
-from ct2_triton._core import GpuDecoder
-
 from core.gpu_truth import GpuTruth, begin, run
 from support import emulated_gpu
+
+if TYPE_CHECKING:
+    from ct2_triton._core import GpuDecoder
 
 # What: the file, what stands there once, and what is put there.
 FAULTS = {

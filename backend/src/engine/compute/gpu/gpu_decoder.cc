@@ -202,7 +202,7 @@ void GpuDecoder::LaunchEncoder(int rows) {
 
 void GpuDecoder::LaunchDecoder(int rows, int aligning_layer) {
   const SideWeights& side = weights_.decoder();
-  Pass& pass = decoded_.emplace(&gpu_, weights_, side, &workspace_, given_, rows);
+  Pass pass(&gpu_, weights_, side, &workspace_, given_, rows);
   const int stride = static_cast<int>(limits_.target_tokens);
   pass.Embed(table_.get(), stride, prompt_.get(), next_.get());
   AttentionArgs self = {}, source = {};
@@ -222,6 +222,7 @@ void GpuDecoder::LaunchDecoder(int rows, int aligning_layer) {
     pass.Source(layer, source);
     pass.FeedForward(layer);
   }
+  decoded_.emplace(pass);  // at the end: a capture that fails must not change later steps
 }
 
 void GpuDecoder::LaunchChoice(const Group& group, bool aligns) {
