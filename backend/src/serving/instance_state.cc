@@ -82,21 +82,35 @@ size_t InstanceState::Load() const {
   return requests + translator_->unanswered();
 }
 
+// Waits without the lock of all instances, or one could not be added or removed meanwhile.
 void InstanceState::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
-  model_.instances()->UseLeastLoaded(
-      this, [=](InstanceState* least) { least->ExecuteHere(requests, count); });
+  InstanceState* chosen = this;
+  Counter entering;
+  model_.instances()->UseLeastLoaded(this, [&](InstanceState* least) {
+    chosen = least;
+    entering = least->context_.entering;
+    least->Accept(requests, count);
+  });
+  const auto must_wait = [](InstanceState* there) { return there->MustWait(); };
+  while (model_.instances()->UseIfThere(chosen, must_wait)) {
+    entering->WaitBelow(translator_->most_waiting(), entering->wakes(), kLongestWait);
+  }
 }
 
-void InstanceState::ExecuteHere(TRITONBACKEND_Request** requests, uint32_t count) {
+void InstanceState::Accept(TRITONBACKEND_Request** requests, uint32_t count) {
   const Batch batch = TakeOver(requests, count);
   for (const auto& request : batch) request->Read();
   // After reading all, so that the first rows do not run alone.
   for (const auto& request : batch) request->Submit();
-  Count& entering = *context_.entering;
+}
+
+// Whether its queue is full and no tenant's request was refused for it.
+bool InstanceState::MustWait() {
   const size_t most = translator_->most_waiting();
-  while (entering.value() >= most) {
-    if (!tenants_.RefuseOne()) entering.WaitBelow(most, entering.wakes(), kLongestWait);
+  while (context_.entering->value() >= most) {
+    if (!tenants_.RefuseOne()) return true;
   }
+  return false;
 }
 
 void InstanceState::RequireReady() const {

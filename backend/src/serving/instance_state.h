@@ -52,7 +52,8 @@ class InstanceState : public RunObserver {
   using Batch = std::vector<std::shared_ptr<PendingRequest>>;
 
   Batch TakeOver(TRITONBACKEND_Request** requests, uint32_t count) const;
-  void ExecuteHere(TRITONBACKEND_Request** requests, uint32_t count);
+  void Accept(TRITONBACKEND_Request** requests, uint32_t count);
+  bool MustWait();
 
   TRITONBACKEND_ModelInstance* const instance_;
   ModelState& model_;

@@ -17,6 +17,10 @@ void Instances::Remove(InstanceState* instance) noexcept {
   instances_.erase(std::remove(instances_.begin(), instances_.end(), instance), instances_.end());
 }
 
+bool Instances::Has(InstanceState* instance) const {
+  return std::find(instances_.begin(), instances_.end(), instance) != instances_.end();
+}
+
 InstanceState* Instances::LeastLoaded(InstanceState* own) const {
   InstanceState* least = own;
   for (InstanceState* other : instances_) {

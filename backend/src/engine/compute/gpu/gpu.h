@@ -105,7 +105,10 @@ class Event {
 class Graph {
  public:
   Graph(const Gpu& gpu, void* exec, size_t kernels) : gpu_(gpu), exec_(exec), kernels_(kernels) {}
-  ~Graph() { gpu_.driver_.graph_exec_destroy(exec_); }
+  ~Graph() {
+    gpu_.driver_.context_set(gpu_.context_);  // of whatever thread
+    gpu_.driver_.graph_exec_destroy(exec_);
+  }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   void Run() const;
