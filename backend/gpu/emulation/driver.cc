@@ -33,7 +33,6 @@ size_t most_bytes = size_t{8} << 30;  // of each device
 
 struct Device {
   size_t allocated = 0;
-  size_t launched = 0;  // kernels, without those of graphs
 };
 std::vector<Device> devices(std::getenv("CT2_TRITON_EMULATED_GPUS") == nullptr
                                 ? 1
@@ -143,8 +142,6 @@ using Pointer = unsigned long long;
 
 void ct2t_emulation_seed(unsigned seed) { emulation::Seed(seed); }
 void ct2t_emulation_memory(size_t bytes) { most_bytes = bytes; }
-// Kernels that a device was given, without those of graphs.
-size_t ct2t_emulation_launched(size_t device) { return devices.at(device).launched; }
 // Returns the largest number of graphs that waited in a stream since the last call.
 size_t ct2t_emulation_graphs_at_once() { return std::exchange(most_graphs, 0); }
 
@@ -333,12 +330,7 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned, unsigned 
   Work run = [=, kept = std::vector<char>(bytes, bytes + kernel->args_bytes)] {
     emulation::Launch(*kernel, kept.data(), {gx, gy}, {bx}, shared);
   };
-  if (!capturing) {
-    const std::lock_guard<std::recursive_mutex> lock(mutex);
-    const int added = Add(stream, std::move(run));
-    if (added == kSuccess) ++current->launched;
-    return added;
-  }
+  if (!capturing) return Add(stream, std::move(run));
   capturing->push_back(std::move(run));
   return capture_broken ? kBrokenCapture : kSuccess;
 }
