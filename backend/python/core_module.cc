@@ -20,6 +20,7 @@ const char* CodeName(ErrorCode code) {
     case ErrorCode::kUnavailable:
       return "unavailable";
     case ErrorCode::kUnsupported:
+    case ErrorCode::kNoKernels:
       return "unsupported";
     case ErrorCode::kCancelled:
       return "cancelled";

@@ -14,6 +14,7 @@ enum class ErrorCode {
   kInvalidArgument,  // a mistake that a user can fix in a request or a config
   kUnavailable,      // cannot be done now: unreadable files, shutdown
   kUnsupported,      // a feature that this build, library or backend lacks
+  kNoKernels,        // kUnsupported by the GPU, its driver or the installation, not by the model
   kCancelled,        // the client cancelled, its time limit passed, or a newer request replaced it
 };
 

@@ -400,6 +400,37 @@ def test_a_device_that_fails_otherwise_leaves_its_rows_to_calls(
     assert done["call"] > 0
 
 
+def test_a_driver_that_does_not_load_the_kernels_leaves_the_model_to_calls(
+    truths: dict[str, GpuTruth], tmp_path: Path
+) -> None:
+    truth = truths["marian"]
+    types = {"compute_type": "float32", "decoding": "loop"}
+    write_model(tmp_path, "marian", truth.directory, configs.full(**types))
+    strict = configs.full(**types, calls="refuse")
+    write_model(tmp_path, "strict", truth.directory, strict)
+    environment = emulated_gpu.server_environment(lost_after=0, code=222)
+    options = {"beam_size": 1, **LIMIT}
+    with ServerStack() as stack:
+        server = stack.start(
+            tmp_path, environment=environment, server_arguments=["--exit-on-error=false"]
+        )
+        opened = Connection(server.grpc_url)
+        for row in truth.sources(5, 2):
+            want = truth.result(row, return_end_token=False, **options).hypotheses[0]
+            found = opened.translate("marian", row, **options)
+            assert found == [truth.ids[token] for token in want]
+        done = work(server, "marian")
+        state, reason = _state(server, "strict")
+        opened.close()
+
+    sentence = "its driver, for CUDA 12.9, does not load our kernels (222); docs/gpu.md says which"
+    refusal = "its rows run as calls of CTranslate2, since decode loops cannot run it"
+    assert (done["refused"], done["passes"], done["call"]) == (1, 0, 2)
+    assert f"{refusal}: GPU 0 (emulated): {sentence}" in server.log_text()
+    assert state == "UNAVAILABLE"
+    assert sentence in reason
+
+
 def test_rows_that_calls_may_not_take_over_stay_in_a_loop_that_fails(
     truths: dict[str, GpuTruth], tmp_path: Path
 ) -> None:

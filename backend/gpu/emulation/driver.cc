@@ -55,7 +55,7 @@ struct Event {
 std::set<const char*> pinned;  // begins of host memory that the device may read
 
 // "n,code": the nth graph and all later calls fail with this code of the driver, as on a device
-// whose context an illegal access has poisoned.
+// whose context an illegal access has poisoned; from 0, also the load of the kernels.
 struct Fault {
   long graphs_left = std::numeric_limits<long>::max();
   int code = kSuccess;
@@ -259,7 +259,7 @@ int cuEventSynchronize(void* event) {
 int cuModuleLoadData(void** module, const void* image) {
   if (const int code = Allows()) return code;
   *module = const_cast<void*>(image);
-  return kSuccess;
+  return Working();
 }
 int cuModuleUnload(void*) { return kSuccess; }
 int cuModuleGetFunction(void** function, void*, const char* name) {

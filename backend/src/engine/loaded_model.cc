@@ -102,7 +102,8 @@ void LoadedModel::TryLoop() {
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kUnavailable) throw;  // calls need the files too
     loop_refusal_ = error.what();
-    if (engine_.decoding == "loop") {
+    // One config serves machines with and without a GPU that has kernels.
+    if (engine_.decoding == "loop" && error.code() != ErrorCode::kNoKernels) {
       throw Error(ErrorCode::kUnsupported,
                   "parameter decoding: \"loop\" cannot run this model: " + loop_refusal_);
     }

@@ -32,7 +32,8 @@ class LoadedModel {
  public:
   // Loads the model in `directory`, or shares weights that are loaded already. `threads`: for
   // CTranslate2 while it loads. max_search_tokens of `engine` is resolved, not 0. If the loop
-  // cannot run the model, calls do; with `decoding` "loop" the load fails. Throws Error: kNotFound
+  // cannot run the model, calls do; with `decoding` "loop" they do so only without kernels for the
+  // GPU, and otherwise the load fails. Throws Error: kNotFound
   // (files), kInvalidArgument (options this model cannot serve), kUnsupported (library or device).
   LoadedModel(const std::string& directory, const Device& device, const DecodingOptions& defaults,
               const EngineOptions& engine, size_t threads);

@@ -32,6 +32,7 @@ const char* ResultOf(const Error& failure, bool superseded) {
     case ErrorCode::kInternal:
     case ErrorCode::kNotFound:
     case ErrorCode::kUnsupported:
+    case ErrorCode::kNoKernels:
       return "failed";
   }
   return "failed";

@@ -36,6 +36,7 @@ TRITONSERVER_Error_Code ToTriton(ErrorCode code) {
     case ErrorCode::kUnavailable:
       return TRITONSERVER_ERROR_UNAVAILABLE;
     case ErrorCode::kUnsupported:
+    case ErrorCode::kNoKernels:
       return TRITONSERVER_ERROR_UNSUPPORTED;
     case ErrorCode::kCancelled:
       return TRITONSERVER_ERROR_CANCELLED;

@@ -14,8 +14,8 @@ template <class Function>
 void Find(void* library, const char* name, Function* to) {
   void* symbol = dlsym(library, name);
   if (symbol == nullptr) {
-    throw Error(ErrorCode::kUnavailable, std::string("the GPU's driver is too old: it has no ") +
-                                             name + "; a driver for CUDA 12 or later is needed");
+    throw Error(ErrorCode::kNoKernels, std::string("the GPU's driver is too old: it has no ") +
+                                           name + "; a driver for CUDA 12 or later is needed");
   }
   *to = reinterpret_cast<Function>(symbol);
 }
@@ -25,7 +25,7 @@ void Find(void* library, const char* name, Function* to) {
 Driver::Driver(const std::string& name) {
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    throw Error(ErrorCode::kUnavailable,
+    throw Error(ErrorCode::kNoKernels,
                 "no driver of a GPU can be loaded: " + std::string(dlerror()));
   }
   Find(library, "cuInit", &init);

@@ -11,7 +11,7 @@ using Address = unsigned long long;  // of a device's memory
 // The functions of the CUDA driver that a GPU needs, looked up in the library at run time: nothing
 // of CUDA is linked or shipped.
 struct Driver {
-  // library: "libcuda.so.1", or one with the same functions. Throws Error(kUnavailable) if it or
+  // library: "libcuda.so.1", or one with the same functions. Throws Error(kNoKernels) if it or
   // one of them is missing.
   explicit Driver(const std::string& library);
 

@@ -21,6 +21,21 @@ constexpr size_t kStagingBytes = 1 << 20;
 constexpr size_t kStagedAtOnce = 128 << 10;  // copies of more bytes wait for the device
 constexpr int kThreadLocal = 1;              // of a capture: other threads may allocate meanwhile
 
+// Of CUresult: whether the driver is not one for this image, so that no image of this file loads.
+bool RefusesImage(int code) {
+  switch (code) {
+    case 200:  // an invalid image
+    case 209:  // no binary for this GPU
+    case 218:  // invalid PTX
+    case 221:  // no compiler of PTX
+    case 222:  // PTX of a later version
+    case 223:  // compiling of PTX is disabled
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Sets a flag while it exists.
 class Switch {
  public:
@@ -124,9 +139,14 @@ void Gpu::LoadKernels(const std::string& image) {
   const std::string fitting = image.empty() ? image : ImageFor(image, capability_);
   int version = 0;
   Check(driver_.driver_version(&version), "no version of the driver");
-  Check(driver_.module_load(&module_, fitting.c_str()),
-        "the kernels do not load (the driver is for CUDA " + std::to_string(version / 1000) + "." +
-            std::to_string(version % 1000 / 10) + ")");
+  const int code = driver_.module_load(&module_, fitting.c_str());
+  if (RefusesImage(code)) {
+    throw Error(ErrorCode::kNoKernels,
+                "GPU " + name_ + ": its driver, for CUDA " + std::to_string(version / 1000) + "." +
+                    std::to_string(version % 1000 / 10) + ", does not load our kernels (" +
+                    std::to_string(code) + "); docs/gpu.md says which drivers do");
+  }
+  Check(code, "the kernels do not load");
 }
 
 void Gpu::MakeCurrent() const {

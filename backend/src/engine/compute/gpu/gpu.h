@@ -27,7 +27,7 @@ struct GpuPlace {
 
 // A GPU with our kernels in it, and one stream of work. Not thread-safe. Every failure of the
 // driver is thrown as an Error that says what failed; kUnavailable if memory ran out or the device
-// is lost.
+// is lost, kNoKernels if it does not run them.
 class Gpu {
  public:
   explicit Gpu(const GpuPlace& place);

@@ -72,7 +72,7 @@ GpuModel::GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place
       const int name = engine_->decoder.AddList({map->numbered().begin(), map->numbered().end()});
       lists_[map] = {name, engine_->decoder.weight_bytes() - before};
     }
-  } catch (const Error& error) {  // a missing driver is not an error of the files
+  } catch (const Error& error) {  // a lack of memory is not an error of the files
     if (error.code() != ErrorCode::kUnavailable) throw;
     if (DeviceLoss::Of(place.library, place.ordinal).error()) throw;
     throw Error(ErrorCode::kUnsupported, error.what());

@@ -26,12 +26,12 @@ struct Entry {
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string content(std::istreambuf_iterator<char>(file), {});
-  if (!file) throw Error(ErrorCode::kNotFound, "the kernels of GPUs cannot be read: " + path);
+  if (!file) throw Error(ErrorCode::kNoKernels, "the kernels of GPUs cannot be read: " + path);
   return content;
 }
 
 [[noreturn]] void Damaged(const std::string& path) {
-  throw Error(ErrorCode::kUnavailable, "the kernels of GPUs are damaged: " + path);
+  throw Error(ErrorCode::kNoKernels, "the kernels of GPUs are damaged: " + path);
 }
 
 // Higher for a better image; 0: unsuitable.
@@ -53,7 +53,7 @@ std::string ImageFor(const std::string& packed, int capability) {
     Damaged(packed);
   }
   if (content.compare(kSignatureBytes, kSourcesBytes, kSources) != 0) {
-    throw Error(ErrorCode::kUnavailable,
+    throw Error(ErrorCode::kNoKernels,
                 "the kernels of GPUs are of another version of their sources than this build; "
                 "run `make install` and `make gpu-images` again: " +
                     packed);
@@ -75,10 +75,10 @@ std::string ImageFor(const std::string& packed, int capability) {
     }
   }
   if (best_fit == 0) {
-    throw Error(ErrorCode::kUnsupported, "there are no kernels for a GPU of compute capability " +
-                                             std::to_string(capability / 10) + "." +
-                                             std::to_string(capability % 10) +
-                                             "; 7.5 and later ones have some");
+    throw Error(ErrorCode::kNoKernels, "there are no kernels for a GPU of compute capability " +
+                                           std::to_string(capability / 10) + "." +
+                                           std::to_string(capability % 10) +
+                                           "; 7.5 and later ones have some");
   }
   return content.substr(best.offset, best.bytes);
 }
