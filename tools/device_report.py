@@ -5,8 +5,9 @@
     python tools/device_report.py --device cpu        the same steps on this machine's processor
     python tools/device_report.py --model facebook/nllb-200-distilled-600M --rows 2000
 
-One server has a model for each type that the device computes with, and one of two instances. Each
-is loaded alone to measure its memory; then all of them translate at once. The exit status is 1 if a
+One server has a model for each type that the device computes with, and one of two instances; on a
+GPU, where these run as calls of CTranslate2, also models with a decode loop on our kernels. Each is
+loaded alone to measure its memory; then all of them translate at once. The exit status is 1 if a
 row sent alone gets a float32 translation other than the engine's, or if a request fails.
 """
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 TYPES = ("float32", "float16", "bfloat16", "int8_float16", "int8_bfloat16", "int8_float32", "int8")
 TWICE = "float32-twice"
 """The model of two instances."""
+LOOPS = tuple(f"{kind}-loop" for kind in ("float32", "float16", "bfloat16", "int8_float16"))
+"""The models with a decode loop on a GPU."""
 
 Answers = list[tuple[int, ...]]
 _IN_FLIGHT = 32
@@ -59,7 +62,7 @@ class Outcome:
     """Measurements of one served model.
 
     Attributes:
-        name: Its compute type, or `TWICE`.
+        name: Its compute type, `TWICE`, or one of `LOOPS`.
         taken_bytes: Memory after loading, less memory before loading.
         kept_bytes: Memory after unloading, less memory before loading.
         alone: Its translations of rows sent one at a time.
@@ -77,7 +80,7 @@ class Outcome:
     @property
     def compute_type(self) -> str:
         """CTranslate2's name of the type."""
-        return self.name.removesuffix("-twice")
+        return self.name.partition("-")[0]
 
 
 class Server:
@@ -144,14 +147,23 @@ def types_of(device: str) -> list[str]:
     return [name for name in TYPES if name in known]
 
 
-def write_models(prepared: PreparedModel, repository: Path, types: Sequence[str]) -> list[Outcome]:
-    """Write a model for each type on the files of the prepared one, and one of two instances."""
-    outcomes = [Outcome(name) for name in (*types, TWICE)]
+def names_of(device: str) -> list[str]:
+    """Return the names of the models to compare on a device."""
+    types = types_of(device)
+    loops = [name for name in LOOPS if device == "gpu" and Outcome(name).compute_type in types]
+    return [*types, TWICE, *loops]
+
+
+def write_models(prepared: PreparedModel, repository: Path, names: Sequence[str]) -> list[Outcome]:
+    """Write models of these names on the files of the prepared one."""
+    outcomes = [Outcome(name) for name in names]
     for outcome in outcomes:
         config = text_format.Parse(prepared.config_file.read_text("utf-8"), ModelConfig())
         config.name = outcome.name
         config.parameters["compute_type"].string_value = outcome.compute_type
         config.instance_group[0].count = 2 if outcome.name == TWICE else 1
+        if outcome.name in LOOPS:
+            config.parameters["decoding"].string_value = "loop"
         folder = repository / outcome.name
         folder.mkdir(parents=True)
         (folder / "1").symlink_to((prepared.directory / "1").resolve())
@@ -216,7 +228,8 @@ def markdown(outcomes: Sequence[Outcome], device: str, model: str, stored: str) 
         "",
         "Answers that differ, and memory in MiB. *Engine*: CTranslate2's Python module on the same",
         f"device, in the same type, a row a call. *Company*: {_IN_FLIGHT} requests on their way,",
-        "to all these models at once. `float32-twice` has two instances.",
+        "to all these models at once. `float32-twice` has two instances; `-loop`: a decode loop on",
+        "our kernels. *From float32*: CTranslate2's own.",
         "",
         "| model | alone, from engine | in company, from alone | from float32 | loaded | left |",
         "|---|---|---|---|---|---|",
@@ -256,7 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         workload = text_workload(texts, args.text.name, setup, tokenizer, *languages)
         rows = [row for sentence in workload.sentences for row in sentence.rows][: args.rows]
         repository = Path(folder) / "repository"
-        outcomes = write_models(prepared, repository, types_of(args.device))
+        outcomes = write_models(prepared, repository, names_of(args.device))
         ask_engine(outcomes, prepared, rows, args.device)
         ask_server(outcomes, repository, rows, args.device)
     report = markdown(outcomes, args.device, args.model, args.stored)

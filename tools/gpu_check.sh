@@ -7,16 +7,16 @@
 # Parts, all unless some are named, in this order: `kernels` (our kernels against CTranslate2, and
 # their times), `loop` (the decode loop on them), `served` (a server, its tests, answers and memory),
 # `speed` (ct2-bench on the model) and `aims` (loop, calls and Triton's Python backend on models of
-# real sizes). Together they take less than an hour. --cpu runs `served` and `speed` on the
+# real sizes). Their time limits add up to about 40 minutes. --cpu runs `served` and `speed` on the
 # processor; --short takes a minute, and tells nothing about speed; --model is what ct2-prepare takes
-# (default: demo). The report is FOLDER/report.md, beside the files of each step. A step that fails is
-# named, the others go on, and the exit status is 1.
+# (default: demo). The report is FOLDER/report.md, which begins with a verdict, beside the files of
+# each step. A step that fails is named, the others go on, and the exit status is 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 device=gpu model=demo output=gpu-check-$(date +%Y%m%d-%H%M%S) parts=
 comparison=(--stored float32 --rows 1000)
-bench=(--minutes 8 --rounds 3)
+bench=(--minutes 4 --rounds 3)
 aims=(--minutes 3 --rounds 2)
 [ "$(nproc)" -lt 8 ] || aims+=(--client-processes 4)
 while [ $# -gt 0 ]; do
@@ -50,14 +50,8 @@ if [ "$device" = gpu ]; then
 fi
 mkdir "$output"
 output=$(cd "$output" && pwd)
-report=$output/report.md
+steps=$output/steps.md
 failed=0
-
-{
-  echo "# Check on a $device"
-  echo
-  echo "$(date -u +%F), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown), model $model."
-} >"$report"
 
 # step TITLE COMMAND...: runs a command; its output is a file of its own, and its end in the report.
 step() {
@@ -68,13 +62,14 @@ step() {
   local status=0
   "$@" >"$file" 2>&1 || status=$?
   [ "$status" -eq 0 ] || failed=1
+  printf '%s\t%s\n' "$status" "$title" >>"$output/steps.tsv"
   {
     printf '\n## %s\n\n' "$title"
     if [ "$status" -eq 0 ]; then echo "Passed."; else echo "FAILED, status $status."; fi
     printf '\n```\n$ %s\n' "$*"
     tail -n 30 "$file"
     printf '```\n'
-  } >>"$report"
+  } >>"$steps"
 }
 
 # part FILE: puts what a step has written for the reader into the report.
@@ -82,7 +77,7 @@ part() {
   if [ -e "$1" ]; then
     echo
     sed 's/^#/##/' "$1"
-  fi >>"$report"
+  fi >>"$steps"
 }
 
 wanted() { [[ $parts = *" $1 "* ]]; }
@@ -102,6 +97,8 @@ if [ "$device" = gpu ]; then
 fi
 if wanted kernels; then
   step "Kernels" benchmarks/gpu/check_kernels.sh "$output/kernels" build/gpu_kernels.bin
+  step "Times of kernels" python tools/gpu_report.py kernels "$output"
+  part "$output/kernels.md"
 fi
 if wanted loop; then
   step "The loop on our kernels" gpu_tests tests/core/test_gpu_loop.py
@@ -121,7 +118,7 @@ fi
 if wanted speed; then
   step "Speed" ct2-bench --device "$device" --model "$model" "${bench[@]}" --output "$output/bench"
   part "$output/bench/report.md"
-  sed -i 's#](\([a-z0-9.-]*\.png\))#](bench/\1)#' "$report"
+  sed -i 's#](\([a-z0-9.-]*\.png\))#](bench/\1)#' "$steps"
 fi
 if wanted aims; then
   ours=(--contender ct2-triton-float16 --contender ct2-triton-loop-float16)
@@ -134,8 +131,27 @@ if wanted aims; then
     --scenario streams:4 --scenario streams:48
   compared nllb-600m --shape nllb-600m "${ours[@]}" "${int8[@]}" \
     --scenario single:1 --scenario single:48
+  # The same with int8 weights and a list of a tenth of the vocabulary.
+  step "nllb-600m is written" python -c "from pathlib import Path
+from ct2_triton.bench.shapes import write_shape
+write_shape('nllb-600m', Path('$output'))"
+  step "nllb-600m is prepared with a list" ct2-prepare "$output/nllb-600m" --name listed \
+    --quantization int8_float16 --instance-kind "$device" --model-repository "$output/models" \
+    --shortlist-from deu_Latn=python/ct2_triton/bench/sentences.txt
+  step "The list has a usual size" python tools/gpu_report.py widen "$output/models/listed"
+  compared nllb-listed --model "$output/models/listed" --contender ct2-triton-float16 "${int8[@]}" \
+    --to de --scenario single:1 --scenario single:48
   step "Aims" python tools/gpu_report.py aims "$output"
   part "$output/aims.md"
 fi
+report=$output/report.md
+{
+  echo "# Check on a $device"
+  echo
+  echo "$(date -u +%F), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown), model $model."
+  echo
+  python tools/gpu_report.py verdict "$output" | tee /dev/stderr
+  cat "$steps"
+} >"$report"
 echo "report: $report"
 exit "$failed"

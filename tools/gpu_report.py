@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of tools/gpu_check.sh: what it lacks here, and a table of what it measured.
+"""Parts of tools/gpu_check.sh: what it lacks here, tables of what it measured, and a verdict.
 
 python tools/gpu_report.py missing kernels loop    # what these parts need and is not here
+python tools/gpu_report.py widen MODEL             # makes a prepared model's list a usual size
+python tools/gpu_report.py kernels FOLDER          # writes FOLDER/kernels.md
 python tools/gpu_report.py aims FOLDER             # writes FOLDER/aims.md
+python tools/gpu_report.py verdict FOLDER          # prints it, from FOLDER/steps.tsv and the above
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from ct2_triton.serve.machine import count_gpus, has_cublas
 from gpu_images import OUTPUT, CompileError, find_nvrtc, is_current
 
 CALLS, LOOP = "ct2-triton-float16", "ct2-triton-loop-float16"
+LOOP_INT8 = "ct2-triton-loop-int8_float16"
 PYTHON = "python-transformers-float16"
 
 
@@ -63,8 +67,12 @@ AIMS = (
     Aim("four-models", "streams:48", LOOP, CALLS, _RATE, 5),
     *(Aim("four-models", f"streams:{streams}", LOOP, PYTHON, _RATE, 15) for streams in (4, 48)),
     *(Aim("nllb-600m", f"single:{clients}", LOOP, CALLS, _RATE, 3) for clients in (1, 48)),
+    *(Aim("nllb-listed", f"single:{clients}", LOOP_INT8, CALLS, _RATE, 4) for clients in (1, 48)),
 )
 MOST_STEP_MS = 0.25  # of transformer-base in float16, up to 48 rows
+LIST_TOKENS = 25_000
+DOUBTFUL_STEP_MS = 0.35  # of one such row: the kernels do not do what was calculated
+_BASE = "transformer-base-float16"
 
 
 def missing(parts: list[str]) -> list[str]:
@@ -89,27 +97,148 @@ def missing(parts: list[str]) -> list[str]:
     return lacks
 
 
+def widen(model: Path, size: int = LIST_TOKENS) -> int:
+    """Fill the list of a prepared model up with the first tokens of its vocabulary.
+
+    A model of a shape has few tokens of which texts consist, and its list has only these.
+
+    Returns:
+        The number of tokens in the list.
+    """
+    folder = model / "1" / "model"
+    listed = (folder / "vmap.txt").read_text("utf-8").removeprefix("\t").split()
+    vocabulary = json.loads((folder / "shared_vocabulary.json").read_text("utf-8"))
+    tokens = list(dict.fromkeys([*listed, *vocabulary[: size + len(listed)]]))
+    tokens = tokens[: max(size, len(listed))]
+    (folder / "vmap.txt").write_text("\t" + " ".join(tokens) + "\n", "utf-8")
+    return len(tokens)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A figure that was held against an aim.
+
+    Attributes:
+        what: The figure.
+        measured: Its value; None: it was not measured.
+        aim: The value to reach.
+        is_time: Whether `aim` is the most, not the least.
+    """
+
+    what: str
+    measured: float | None
+    aim: float
+    is_time: bool
+
+    @property
+    def met(self) -> bool:
+        """Whether it was measured and reached."""
+        if self.measured is None:
+            return False
+        return self.measured <= self.aim if self.is_time else self.measured >= self.aim
+
+    @property
+    def word(self) -> str:
+        """The verdict on it."""
+        return "not measured" if self.measured is None else "yes" if self.met else "no"
+
+
+def held(runs: dict[str, Run], times: list[dict[str, Any]]) -> list[Held]:
+    """Compare runs, by folder, and times of steps with the aims."""
+    found = [
+        Held(
+            f"{aim.run}, {aim.scenario}: {aim.figure} of {aim.contender} / {aim.baseline}",
+            _ratio(aim, runs.get(aim.run)),
+            aim.least,
+            aim.figure.endswith("ms"),
+        )
+        for aim in AIMS
+    ]
+    of_base = [entry for entry in times if entry["model"] == _BASE and entry["rows"] <= 48]
+    return found + [
+        Held(f"step of {entry['rows']} rows, {_BASE}, ms", _step_ms(entry), MOST_STEP_MS, True)
+        for entry in of_base
+    ]
+
+
+def _step_ms(entry: dict[str, Any]) -> float:
+    return statistics.median(entry["rounds_ms"]) / entry["steps_of_a_round"]
+
+
 def aims_table(runs: dict[str, Run], times: list[dict[str, Any]]) -> str:
-    """Compare runs, by folder, and times of steps with the aims; what was not measured says so."""
+    """Write what was held against the aims; what was not measured says so."""
     lines = ["## Aims", "", "| what | measured | aim | met |", "|---|---:|---:|---|"]
-    for aim in AIMS:
-        measured = _ratio(aim, runs.get(aim.run))
-        is_time = aim.figure.endswith("ms")
-        met = measured is not None and (measured <= aim.least if is_time else measured >= aim.least)
-        lines.append(
-            f"| {aim.run}, {aim.scenario}: {aim.figure} of {aim.contender} / {aim.baseline} "
-            f"| {_number(measured)} | {'<=' if is_time else '>='} {aim.least:.3g} | {_word(met)} |"
-        )
-    for entry in times:
-        if entry["model"] != "transformer-base-float16" or entry["rows"] > 48:
-            continue
-        step = statistics.median(entry["rounds_ms"]) / entry["steps_of_a_round"]
-        lines.append(
-            f"| step of {entry['rows']} rows, transformer-base, ms | {_number(step)} "
-            f"| <= {MOST_STEP_MS} | {_word(step <= MOST_STEP_MS)} |"
-        )
+    for each in held(runs, times):
+        measured = "" if each.measured is None else f"{each.measured:.3g}"
+        sign = "<=" if each.is_time else ">="
+        lines.append(f"| {each.what} | {measured} | {sign} {each.aim:.3g} | {each.word} |")
     lines += ["", *(f"{name}: {line}" for name, run in runs.items() for line in busy_clients(run))]
     return "\n".join(lines) + "\n"
+
+
+def kernels_table(times: list[dict[str, Any]]) -> str:
+    """Write what each kernel of a step took, and its share of the GPU's bandwidth."""
+    lines = [
+        "## Kernels",
+        "",
+        "Launched one by one, so that their sum is above the step, which is mostly a graph. Share:",
+        "the bandwidth at which a kernel read its weights, over that of a copy in the memory.",
+    ]
+    for entry in times:
+        lines += [
+            "",
+            f"{entry['model']}, {entry['rows']} rows: a step of {_step_ms(entry):.3f} ms, "
+            f"{entry['kernels']} kernels, all weights read in "
+            f"{entry['weight_bytes'] / entry['bandwidth_gb_s'] / 1e6:.3f} ms at "
+            f"{entry['bandwidth_gb_s']:,.0f} GB/s",
+            "",
+            "| kernel | weights | launches | ms | GB/s | share |",
+            "|---|---|---:|---:|---:|---:|",
+            *(_kernel_line(kernel, entry) for kernel in entry["kernels_of_a_step"]),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _kernel_line(kernel: dict[str, Any], entry: dict[str, Any]) -> str:
+    cells = [kernel["kernel"], "", str(kernel["launches"]), f"{kernel['ms']:.4f}", "", ""]
+    if kernel["weight_bytes"]:
+        gb_s = kernel["weight_bytes"] / kernel["ms"] / 1e6
+        cells[1] = f"{kernel['outputs']} x {kernel['inputs']}"
+        cells[4:] = [f"{gb_s:,.0f}", f"{gb_s / entry['bandwidth_gb_s']:.0%}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def verdict(
+    steps: dict[str, int], aims: list[Held] | None, times: list[dict[str, Any]]
+) -> list[str]:
+    """Say in a few sentences what a check has found.
+
+    Args:
+        steps: The exit status of each step, by its title.
+        aims: What was held against the aims; None: that part did not run.
+        times: Those of kernels; empty: that part did not run.
+    """
+    failed = [f"{title} (status {status})" for title, status in steps.items() if status]
+    lines = [
+        f"FAILED: {len(failed)} of {len(steps)} steps: {'; '.join(failed)}."
+        if failed
+        else f"PASSED: all {len(steps)} steps."
+    ]
+    lines += [
+        f"A step of one row of {_BASE} takes {_step_ms(entry):.3f} ms, above {DOUBTFUL_STEP_MS}: "
+        "find out why before anything else is built on these kernels."
+        for entry in times
+        if entry["model"] == _BASE and entry["rows"] == 1 and _step_ms(entry) > DOUBTFUL_STEP_MS
+    ]
+    if aims is not None:
+        counts = {word: sum(each.word == word for each in aims) for word in ("yes", "no")}
+        missed = [each.what for each in aims if each.word == "no"]
+        lines.append(
+            f"Aims: {counts['yes']} met, {counts['no']} missed, "
+            f"{len(aims) - sum(counts.values())} not measured"
+            + (f". Missed: {'; '.join(missed)}." if missed else ".")
+        )
+    return lines
 
 
 def _ratio(aim: Aim, run: Run | None) -> float | None:
@@ -120,12 +249,25 @@ def _ratio(aim: Aim, run: Run | None) -> float | None:
     return None
 
 
-def _number(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:.3g}"
+def _read_runs(folder: Path) -> dict[str, Run]:
+    runs = {}
+    for path in sorted((folder / "aims").glob("*/run.json")):
+        try:
+            runs[path.parent.name] = Run.read(path)
+        except BenchError as error:
+            print(error, file=sys.stderr)
+    return runs
 
 
-def _word(met: bool) -> str:
-    return "yes" if met else "no"
+def _read_times(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "kernels" / "times.json"
+    times: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    return times
+
+
+def _read_steps(folder: Path) -> dict[str, int]:
+    lines = (folder / "steps.tsv").read_text("utf-8").splitlines()
+    return {title: int(status) for status, title in (line.split("\t", 1) for line in lines)}
 
 
 def main() -> int:
@@ -133,22 +275,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("missing").add_argument("parts", nargs="+")
-    commands.add_parser("aims").add_argument("folder", type=Path)
+    commands.add_parser("widen").add_argument("model", type=Path)
+    for name in ("kernels", "aims", "verdict"):
+        commands.add_parser(name).add_argument("folder", type=Path)
     options = parser.parse_args()
     if options.command == "missing":
         lacks = missing(options.parts)
         for lack in lacks:
             print(f"gpu_check.sh: missing here: {lack}", file=sys.stderr)
         return 1 if lacks else 0
-    runs = {}
-    for path in sorted((options.folder / "aims").glob("*/run.json")):
-        try:
-            runs[path.parent.name] = Run.read(path)
-        except BenchError as error:
-            print(error, file=sys.stderr)
-    times = options.folder / "kernels" / "times.json"
-    table = aims_table(runs, json.loads(times.read_text()) if times.is_file() else [])
-    (options.folder / "aims.md").write_text(table, encoding="utf-8")
+    if options.command == "widen":
+        print(f"{widen(options.model)} tokens")
+        return 0
+    folder = options.folder
+    times = _read_times(folder)
+    if options.command == "verdict":
+        aims = held(_read_runs(folder), times) if (folder / "aims.md").is_file() else None
+        print("\n\n".join(verdict(_read_steps(folder), aims, times)))
+        return 0
+    if options.command == "kernels":
+        table = kernels_table(times)
+    else:
+        table = aims_table(_read_runs(folder), times)
+    (folder / f"{options.command}.md").write_text(table, encoding="utf-8")
     print(table)
     return 0
 

@@ -93,8 +93,8 @@ struct Launched {
 using Lists = std::vector<std::vector<int>>;
 
 // `places` and `before` have entries for the first rows only; see GivenTokens.
-Launched Launch(GpuDecoder* decoder, const std::vector<Given>& rows, const Lists& places,
-                const Lists& before) {
+std::vector<GivenTokens> GivenOf(const std::vector<Given>& rows, const Lists& places,
+                                 const Lists& before) {
   std::vector<GivenTokens> given;
   for (const auto& [sequence, position, tokens, outputs] : rows) {
     given.push_back({sequence, position, tokens, outputs});
@@ -102,7 +102,22 @@ Launched Launch(GpuDecoder* decoder, const std::vector<Given>& rows, const Lists
     if (row < places.size()) given.back().places = places[row];
     if (row < before.size()) given.back().before = before[row];
   }
-  return {decoder->Launch(given)};
+  return given;
+}
+
+Launched Launch(GpuDecoder* decoder, const std::vector<Given>& rows, const Lists& places,
+                const Lists& before) {
+  return {decoder->Launch(GivenOf(rows, places, before))};
+}
+
+// (kernel, outputs and inputs of its matrix or 0, ms) for each of a step.
+std::vector<std::tuple<std::string, int, int, float>> KernelTimes(GpuDecoder* decoder,
+                                                                  const std::vector<Given>& rows) {
+  std::vector<std::tuple<std::string, int, int, float>> times;
+  for (const gpu::KernelTime& time : decoder->TimeKernels(GivenOf(rows, {}, {}))) {
+    times.emplace_back(time.kernel, time.outputs, time.inputs, time.ms);
+  }
+  return times;
 }
 
 std::vector<ChosenToken> Read(GpuDecoder* decoder, Launched* launched) {
@@ -157,6 +172,7 @@ void BindGpu(py::module_& module) {
       .def("forget", &GpuDecoder::Forget)
       .def("launch", &Launch, py::arg("rows"), py::arg("places") = Lists(),
            py::arg("before") = Lists())
+      .def("kernel_times", &KernelTimes)
       .def("read", &Read)
       .def("wait", &GpuDecoder::Wait)
       .def("logits",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the kernels of backend/gpu/ on a real GPU, for the first time and after changes; half an hour
+# Runs the kernels of backend/gpu/ on a real GPU, for the first time and after changes; 20 minutes
 # at most:
 #
 #   benchmarks/gpu/check_kernels.sh OUTPUT [IMAGES]
@@ -27,11 +27,11 @@ part() {
 nvidia-smi | tee "$output/gpu.log" || true
 [ -f "$images" ] || part images 300 python tools/gpu_images.py --output "$images" --jobs 8
 part first 120 python -m pytest -q tests/core/test_gpu_decoder.py -k alone_and_in_company
-part times 600 python benchmarks/gpu/time_steps.py "$images" --output "$output/times.json"
-part tests 600 python -m pytest -q tests/core/test_gpu_decoder.py
+part times 300 python benchmarks/gpu/time_steps.py "$images" --output "$output/times.json"
+part tests 300 python -m pytest -q tests/core/test_gpu_decoder.py
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do
-    part "$tool" 300 compute-sanitizer --tool "$tool" --error-exitcode 1 \
+    part "$tool" 200 compute-sanitizer --tool "$tool" --error-exitcode 1 \
       python -m pytest -q tests/core/test_gpu_decoder.py -k "alone_and_in_company or rules"
   done
 else

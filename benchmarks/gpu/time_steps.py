@@ -5,7 +5,9 @@
 
 Models have random weights of the shape (ct2_triton.bench.shapes). For each number of rows, sources
 of 8 to 40 tokens are encoded, and the rows take some steps, several of them in one go. Prints the
-median of the rounds, and the share of a step that reading its weights takes at the given bandwidth.
+median of the rounds, and the share of a step that reading its weights takes at the bandwidth of a
+copy in the GPU's memory. The output also has the time of each kernel of a step, launched one by one
+behind other work; tools/gpu_report.py makes tables of it.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from ct2_triton import _core
 from ct2_triton.bench.shapes import write_shape
 
 STEPS = 50
+_COPIED_BYTES = 1 << 30
+_WEIGHT_BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}  # by part of a kernel's name
 
 
 def convert(shape: str, folder: Path, kind: str) -> Path:
@@ -31,7 +35,7 @@ def convert(shape: str, folder: Path, kind: str) -> Path:
 
     checkpoint = folder / shape
     if not checkpoint.exists():
-        write_shape(shape, checkpoint)
+        write_shape(shape, folder)
     output = folder / f"{shape}-{kind}"
     quantization = "int8" if kind == "int8" else "float16"
     TransformersConverter(str(checkpoint)).convert(str(output), quantization=quantization)
@@ -45,6 +49,52 @@ def timed(action: Any) -> float:
     return 1000 * (time.perf_counter() - begin)
 
 
+def copy_gb_s(rounds: int = 5) -> float:
+    """Return the bandwidth of the first GPU's memory, read and written by copies."""
+    import torch
+
+    memory = torch.empty(_COPIED_BYTES, dtype=torch.uint8, device="cuda")
+    other = torch.empty_like(memory)
+
+    def copy() -> None:
+        other.copy_(memory)
+        torch.cuda.synchronize()
+
+    copy()
+    return 2 * _COPIED_BYTES / 1e6 / min(timed(copy) for _ in range(rounds))
+
+
+def by_kernel(rounds: list[list[tuple[str, int, int, float]]]) -> list[dict[str, Any]]:
+    """Add up what each kernel took in a step, by its name and the sizes of its matrix.
+
+    Args:
+        rounds: For each, GpuDecoder.kernel_times.
+
+    Returns:
+        For each, in the order of its first launch: `launches`, the median of the rounds in `ms`,
+        and the bytes of the weights that it read.
+    """
+    sums: dict[tuple[str, int, int], list[list[float]]] = {}
+    for i, times in enumerate(rounds):
+        for kernel, outputs, inputs, ms in times:
+            sums.setdefault((kernel, outputs, inputs), [[] for _ in rounds])[i].append(ms)
+    return [
+        {
+            "kernel": kernel,
+            "outputs": outputs,
+            "inputs": inputs,
+            "launches": len(each[0]),
+            "ms": statistics.median(map(sum, each)),
+            "weight_bytes": len(each[0]) * outputs * inputs * _weight_bytes(kernel),
+        }
+        for (kernel, outputs, inputs), each in sums.items()
+    ]
+
+
+def _weight_bytes(kernel: str) -> int:
+    return next((_WEIGHT_BYTES[part] for part in kernel.split("_") if part in _WEIGHT_BYTES), 0)
+
+
 def measure(
     model: Path, options: argparse.Namespace, kind: str, rows: int, weights_gb: float
 ) -> dict[str, Any]:
@@ -55,7 +105,7 @@ def measure(
         "encoded_tokens": 4096,
         "source_tokens": 64,
         "target_tokens": 256,
-        "cache_bytes": 8 << 30,
+        "cache_bytes": options.cache_mib << 20,
     }
     types = "int8_float16" if kind == "int8" else kind
     decoder = _core.GpuDecoder(
@@ -80,6 +130,8 @@ def measure(
 
     steps = [timed(advance) for _ in range(options.rounds)]
     step = statistics.median(steps) / options.steps
+    following = [(name, position + 1, [], 1) for name in names]
+    kernels = by_kernel([decoder.kernel_times(following) for _ in range(options.rounds)])
     weights_ms = decoder.weight_bytes / weights_gb / 1e6
     print(
         f"{model.name:24} {rows:4} rows: step {step:7.3f} ms ({decoder.kernels_of_last_step} "
@@ -96,10 +148,12 @@ def measure(
         "steps_of_a_round": options.steps,
         "rounds_ms": steps,
         "encoding_ms": encoding,
+        "bandwidth_gb_s": weights_gb,
+        "kernels_of_a_step": kernels,
     }
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("images", type=Path)
@@ -109,16 +163,18 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 16, 48, 128])
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--bandwidth", type=float, default=3350, help="GB/s (default: an H100's)")
+    parser.add_argument("--cache-mib", type=int, default=8192, help="of keys and values")
+    parser.add_argument("--bandwidth", type=float, help="GB/s (default: measured by copies)")
     parser.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    bandwidth = options.bandwidth or copy_gb_s()
     results = []
     with tempfile.TemporaryDirectory() as folder:
         for shape in options.shapes:
             for kind in options.types:
                 model = convert(shape, Path(folder), kind)
                 for rows in options.rows:
-                    results.append(measure(model, options, kind, rows, options.bandwidth))
+                    results.append(measure(model, options, kind, rows, bandwidth))
                     options.output.write_text(json.dumps(results, indent=1))
 
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +17,11 @@ import gpu_report
 from ct2_triton.bench.contenders import contender_names, make_contender
 from ct2_triton.bench.record import Round, Run, Sample, ScenarioRecord
 from ct2_triton.bench.setup import Setup
+from ct2_triton.bench.shapes import SHAPES
 from ct2_triton.serve.machine import count_gpus
 from device_report import TWICE, Outcome
+from gpu import time_steps
+from support import emulated_gpu
 from support.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,26 +114,106 @@ def test_a_float32_answer_that_differs_fails_the_comparison_and_others_do_not() 
     assert not device_report.is_exact(outcomes[1:2])
 
 
-def test_ratios_and_steps_are_held_against_the_aims() -> None:
+def _step(rows: int, ms: float) -> dict[str, Any]:
+    """Times of a model's step, as benchmarks/gpu/time_steps.py writes them."""
+    kernels = [
+        {"kernel": "embed_f16", "outputs": 0, "inputs": 0, "launches": 1, "ms": 0.002}
+        | {"weight_bytes": 0},
+        {"kernel": "product_f16_norm_one", "outputs": 1536, "inputs": 512, "launches": 6}
+        | {"ms": 0.01, "weight_bytes": 6 * 1536 * 512 * 2},
+    ]
+    return {
+        "model": "transformer-base-float16",
+        "rows": rows,
+        "kernels": 7,
+        "weight_bytes": 100_000_000,
+        "bandwidth_gb_s": 2000.0,
+        "steps_of_a_round": 50,
+        "rounds_ms": [50 * ms + 3, 50 * ms - 1, 50 * ms],
+        "kernels_of_a_step": kernels,
+    }
+
+
+def _run_of(seconds: dict[str, float]) -> Run:
     def one(contender: str, seconds: float) -> Round:
         samples = tuple(Sample(i, 0, 0.0, seconds, 10, 9) for i in range(4))
         return Round(contender, 0, seconds, 4, samples, 1.0, 0.0, 0.0, 0, 0, None, client_busy=0.8)
 
-    rounds = (one(gpu_report.CALLS, 2.0), one(gpu_report.LOOP, 0.25))
+    rounds = tuple(one(*each) for each in seconds.items())
     scenario = ScenarioRecord("single:16", "", 4, {}, rounds)
-    run_ = Run("", gpu_report.CALLS, {}, {}, {}, {}, {}, (scenario,))
-    step = {"model": "transformer-base-float16", "steps_of_a_round": 50, "rows": 16}
-    times = [{**step, "rounds_ms": [15.0, 10.0, 11.0]}, {**step, "rows": 128, "rounds_ms": [99.0]}]
+    return Run("", gpu_report.CALLS, {}, {}, {}, {}, {}, (scenario,))
+
+
+def test_ratios_and_steps_are_held_against_the_aims() -> None:
+    run_ = _run_of({gpu_report.CALLS: 2.0, gpu_report.LOOP: 0.25})
+    times = [_step(16, 0.22), _step(48, 0.3), _step(128, 9.0)]
 
     table = gpu_report.aims_table({"transformer-base": run_}, times)
 
     ours = "of ct2-triton-loop-float16 / ct2-triton-float16"
     assert f"| transformer-base, single:16: source tokens/s {ours} | 8 | >= 4 | yes |" in table
     assert f"| transformer-base, single:16: p95 ms {ours} | 0.125 | <= 0.25 | yes |" in table
-    assert f"| nllb-600m, single:1: source tokens/s {ours} | not measured | >= 3 | no |" in table
-    assert "| step of 16 rows, transformer-base, ms | 0.22 | <= 0.25 | yes |" in table
+    assert f"| nllb-600m, single:1: source tokens/s {ours} |  | >= 3 | not measured |" in table
+    assert "| step of 16 rows, transformer-base-float16, ms | 0.22 | <= 0.25 | yes |" in table
+    assert "| step of 48 rows, transformer-base-float16, ms | 0.3 | <= 0.25 | no |" in table
     assert "step of 128" not in table
     assert "transformer-base: single:16: ct2-triton-loop-float16: a process of the load" in table
+
+
+def test_the_verdict_names_failed_steps_missed_aims_and_a_slow_first_row() -> None:
+    times = [_step(1, 0.4), _step(16, 0.3)]
+    aims = gpu_report.held({}, times)
+    steps = {"Kernels": 0, "Aims": 1}
+
+    [failed, slow, missed] = gpu_report.verdict(steps, aims, times)
+
+    assert failed == "FAILED: 1 of 2 steps: Aims (status 1)."
+    assert "one row of transformer-base-float16 takes 0.400 ms, above 0.35" in slow
+    assert re.match(r"Aims: 0 met, 2 missed, \d+ not measured. Missed: step of 1 rows", missed)
+    assert gpu_report.verdict({"Kernels": 0}, None, times[1:]) == ["PASSED: all 1 steps."]
+
+
+def test_kernels_show_their_share_of_the_bandwidth() -> None:
+    table = gpu_report.kernels_table([_step(16, 0.22)])
+
+    assert "transformer-base-float16, 16 rows: a step of 0.220 ms, 7 kernels" in table
+    assert "| embed_f16 |  | 1 | 0.0020 |  |  |" in table
+    assert "| product_f16_norm_one | 1536 x 512 | 6 | 0.0100 | 944 | 47% |" in table
+
+
+def test_a_list_is_widened_by_the_vocabulary(tmp_path: Path) -> None:
+    folder = tmp_path / "1" / "model"
+    folder.mkdir(parents=True)
+    (folder / "vmap.txt").write_text("\tb d\n", encoding="utf-8")
+    (folder / "shared_vocabulary.json").write_text('["a", "b", "c", "d", "e"]', encoding="utf-8")
+
+    assert gpu_report.widen(tmp_path, 4) == 4
+    assert (folder / "vmap.txt").read_text(encoding="utf-8") == "\tb d a c\n"
+
+
+def test_steps_are_timed_kernel_by_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the emulation's clock, on a small shape; the figures are those of the shape."""
+    shape = replace(SHAPES["transformer-base"], d_model=64, layers=1, ffn=64, heads=2)
+    monkeypatch.setitem(SHAPES, "small", shape)
+    library, images = emulated_gpu.gpu_and_images(tmp_path)
+    output = tmp_path / "times.json"
+    options = ["--shapes", "small", "--types", "int8", "--rows", "2", "--steps", "2", "--rounds"]
+    command = [str(images), "--library", str(library), *options, "2", "--output", str(output)]
+
+    time_steps.main([*command, "--cache-mib", "16", "--bandwidth", "100"])
+
+    [entry] = json.loads(output.read_text(encoding="utf-8"))
+    kernels = entry["kernels_of_a_step"]
+    assert sum(each["launches"] for each in kernels) == entry["kernels"]
+    assert all(each["ms"] > 0 for each in kernels)
+    projection = next(each for each in kernels if each["outputs"] == 32_000)
+    assert (projection["inputs"], projection["weight_bytes"]) == (64, 32_000 * 64)
+    assert [each["kernel"] for each in kernels if not each["outputs"]] == [
+        "embed_i8",
+        "attention_f16",
+        "scan",
+        "choose",
+    ]
 
 
 def test_contenders_on_a_gpu_are_told_so(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from ct2_triton.bench.comparison import measure
 from ct2_triton.bench.contenders import make_contender
 from ct2_triton.bench.contenders.triton import TritonClient
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.load_generator import LoadGenerator
+from ct2_triton.bench.load_generator import LoadGenerator, cores_apart, leave_cores
 from ct2_triton.bench.scenarios import parse_scenario
 from ct2_triton.bench.setup import MODEL, Setup
 from ct2_triton.bench.workload import Sentence
@@ -29,7 +30,8 @@ async def test_their_answers_and_samples_are_those_of_one_process(tmp_path: Path
     async with make_contender("ct2-triton-float32", setup) as contender:
         client = contender.client()
         assert client is not None
-        with LoadGenerator(client, 3) as generator:
+        core = max(os.sched_getaffinity(0))
+        with LoadGenerator(client, 3, cores=[core]) as generator:
             for name in ("single:7", "single:2", "poisson:100", "bursts:5@0.05"):
                 scenario = parse_scenario(name)
                 alone, answers = await measure(contender, scenario, SENTENCES, 0)
@@ -46,8 +48,21 @@ async def test_their_answers_and_samples_are_those_of_one_process(tmp_path: Path
                     due = [sorted(s.due_s for s in round_.samples) for round_ in (alone, shared)]
                     assert due[0] == due[1]
             pids = generator.pids
+            assert [psutil.Process(pid).cpu_affinity() for pid in pids] == [[core]] * 3
         assert len(pids) == 3
         assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def test_processes_have_cores_of_their_own_if_enough_remain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert cores_apart(range(16), 4) == (12, 13, 14, 15)
+    assert cores_apart({3, 1}, 1) == cores_apart(range(7), 4) == ()
+    kept: list[set[int]] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: kept.append(cores))
+    leave_cores((2, 3))
+    assert kept == [{0, 1}]
 
 
 @pytest.mark.parametrize("name", ["single:7", "streams:2", "poisson:5", "bursts:4@1"])

@@ -3,6 +3,7 @@
 // engine/compute/gpu/ loads this library in place of the driver's. A stream runs only when it is
 // waited for, so that a result that is read too early is wrong.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,8 +22,9 @@
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 101, kEccError = 214,
-              kNoContext = 201, kInvalidHandle = 400, kNotFound = 500, kIllegalAddress = 700,
-              kNotInCapture = 900, kBrokenCapture = 901;
+              kNoContext = 201, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600,
+              kIllegalAddress = 700, kNotInCapture = 900, kBrokenCapture = 901;
+constexpr unsigned kNoTimes = 2;  // a flag of an event
 
 using Work = std::function<void()>;
 using Graph = std::vector<Work>;
@@ -47,9 +49,12 @@ struct Stream {
 std::set<Stream*> streams;
 size_t most_graphs = 0;  // largest number of graphs waiting in a stream
 
+using Moment = std::chrono::steady_clock::time_point;
+
 struct Event {
   Stream* stream = nullptr;
-  size_t after = 0;  // number of work items of the stream before the event
+  size_t after = 0;                      // number of work items of the stream before the event
+  std::shared_ptr<Moment> reached = {};  // null: it is not timed
 };
 
 std::set<const char*> pinned;  // begins of host memory that the device may read
@@ -236,9 +241,11 @@ int cuMemcpyDtoHAsync_v2(void* to, Pointer from, size_t bytes, void* stream) {
 int cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void* stream) {
   return Add(stream, [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
 }
-int cuEventCreate(void** event, unsigned) {
+int cuEventCreate(void** event, unsigned flags) {
   if (const int code = Allows()) return code;
-  return *event = new Event, kSuccess;
+  auto* made = new Event;
+  if ((flags & kNoTimes) == 0) made->reached = std::make_shared<Moment>();
+  return *event = made, kSuccess;
 }
 int cuEventDestroy_v2(void* event) {
   delete static_cast<Event*>(event);
@@ -248,13 +255,29 @@ int cuEventRecord(void* event, void* stream) {
   if (const int code = Allows(stream)) return code;
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   auto* on = static_cast<Stream*>(stream);
-  *static_cast<Event*>(event) = {on, on->done + on->waiting.size()};
+  auto* recorded = static_cast<Event*>(event);
+  if (auto reached = recorded->reached) {
+    on->waiting.push_back([reached] { *reached = std::chrono::steady_clock::now(); });
+  }
+  recorded->stream = on;
+  recorded->after = on->done + on->waiting.size();
   return Working();
 }
 int cuEventSynchronize(void* event) {
   if (Refuses()) return kNotInCapture;
   const auto* waited = static_cast<const Event*>(event);
   return waited->stream == nullptr ? kSuccess : RunUntil(waited->stream, waited->after);
+}
+int cuEventElapsedTime(float* ms, void* begin, void* end) {
+  if (Refuses()) return kNotInCapture;
+  const Moment* moments[] = {static_cast<Event*>(begin)->reached.get(),
+                             static_cast<Event*>(end)->reached.get()};
+  for (const Moment* moment : moments) {
+    if (moment == nullptr) return kInvalidHandle;
+    if (*moment == Moment()) return kNotReady;
+  }
+  *ms = std::chrono::duration<float, std::milli>(*moments[1] - *moments[0]).count();
+  return kSuccess;
 }
 int cuModuleLoadData(void** module, const void* image) {
   if (const int code = Allows()) return code;

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
@@ -34,6 +35,7 @@ from ct2_triton.arguments import count, duration
 from ct2_triton.bench.comparison import Plan, check_lines, compare
 from ct2_triton.bench.contenders import contender_kind
 from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.load_generator import cores_apart, leave_cores
 from ct2_triton.bench.quality import add_quality_arguments, judge
 from ct2_triton.bench.record import Run
 from ct2_triton.bench.report import (
@@ -120,7 +122,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=1,
         metavar="N",
-        help="processes that send to a server (default: %(default)s)",
+        help="processes that send to a server, on cores of their own if these are at most half "
+        "(default: %(default)s)",
     )
     commands = parser.add_subparsers(dest="command", metavar="compare|quality")
     both = commands.add_parser("compare", help="print two runs side by side")
@@ -255,7 +258,9 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
         rounds=args.rounds or 3,
         seconds=60 * (args.minutes or (25 if args.full else 4)),
         client_processes=args.client_processes,
+        client_cores=cores_apart(os.sched_getaffinity(0), args.client_processes),
     )
+    leave_cores(plan.client_cores)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
         tempfile.TemporaryDirectory(prefix="ct2-bench-") as folder,

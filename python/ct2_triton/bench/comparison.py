@@ -192,6 +192,7 @@ class Plan:
         seconds: Approximate duration of all rounds together. Each measurement has an equal share,
             so fast contenders translate the sentences several times.
         client_processes: Processes that send sentences to a server; with 1, this process.
+        client_cores: Their own cores; empty: they share those of the contenders.
     """
 
     contenders: tuple[str, ...]
@@ -199,6 +200,7 @@ class Plan:
     rounds: int
     seconds: float
     client_processes: int = 1
+    client_cores: tuple[int, ...] = ()
 
     @property
     def turns(self) -> int:
@@ -249,7 +251,9 @@ async def compare(
             report(f"starting {contender.name}", 0)
             await stack.enter_async_context(contender)
         generators = {
-            contender.name: stack.enter_context(LoadGenerator(client, plan.client_processes))
+            contender.name: stack.enter_context(
+                LoadGenerator(client, plan.client_processes, plan.client_cores)
+            )
             for contender in contenders
             if plan.client_processes > 1 and (client := contender.client())
         }
@@ -272,7 +276,8 @@ async def compare(
             "beam": str(setup.beam_size),
             "longest answer": f"{setup.max_decoding_length} tokens",
             "rounds": str(plan.rounds),
-            "processes of the load generator": str(plan.client_processes),
+            "processes of the load generator": str(plan.client_processes)
+            + (" on cores of their own" if plan.client_cores else ""),
         },
         workload=workload.describe(),
         contenders=settings,

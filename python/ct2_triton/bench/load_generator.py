@@ -2,13 +2,15 @@
 """Several processes that send a scenario's sentences together, each with its own connection.
 
 One Python process sends about 2,000 rows a second. Each process has a share of the sessions, or of
-the arrivals. They begin at one time, and their samples are of one clock, which processes share.
+the arrivals. They begin at one time, and their samples are of one clock, which processes share. On
+a machine with enough cores, they have cores of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import signal
 import time
 from contextlib import suppress
@@ -19,6 +21,7 @@ from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.scenarios import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
@@ -30,16 +33,35 @@ if TYPE_CHECKING:
 _LEAD_S = 0.05  # from the last process that is ready to the first sentence
 
 
+def cores_apart(cores: Collection[int], processes: int) -> tuple[int, ...]:
+    """Return the cores that so many processes keep for themselves.
+
+    The last ones, one for each process; none for a single process, which starts the contenders too,
+    or if this would leave less than half of the cores for the contenders.
+    """
+    if processes == 1 or 2 * processes > len(cores):
+        return ()
+    return tuple(sorted(cores)[-processes:])
+
+
+def leave_cores(cores: Collection[int]) -> None:
+    """Keep this process, and what it starts from now on, away from these cores."""
+    os.sched_setaffinity(0, os.sched_getaffinity(0) - set(cores))
+
+
 class LoadGenerator:
     """The processes that send to one contender. A context manager, which ends them."""
 
-    def __init__(self, client: Client, processes: int) -> None:
-        """Start the processes; `client` is not connected yet, and each has a copy of it."""
+    def __init__(self, client: Client, processes: int, cores: Collection[int] = ()) -> None:
+        """Start the processes; `client` is not connected yet, and each has a copy of it.
+
+        They run on `cores`; if there are none, on those of this process.
+        """
         self._processes: dict[Connection, SpawnProcess] = {}
         spawn = multiprocessing.get_context("spawn")
         for _ in range(processes):
             ours, theirs = spawn.Pipe()
-            process = spawn.Process(target=_run, args=(theirs, client), daemon=True)
+            process = spawn.Process(target=_run, args=(theirs, client, cores), daemon=True)
             process.start()
             theirs.close()  # so that its end is noticed
             self._processes[ours] = process
@@ -100,8 +122,10 @@ class LoadGenerator:
         return answer
 
 
-def _run(connection: Connection, client: Client) -> None:
+def _run(connection: Connection, client: Client, cores: Collection[int]) -> None:
     """Send what the connection gives until it closes; a failure is its last answer."""
+    if cores:
+        os.sched_setaffinity(0, cores)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     try:
         asyncio.run(_send(connection, client))

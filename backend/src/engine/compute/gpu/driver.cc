@@ -58,6 +58,7 @@ Driver::Driver(const std::string& name) {
   Find(library, "cuEventDestroy_v2", &event_destroy);
   Find(library, "cuEventRecord", &event_record);
   Find(library, "cuEventSynchronize", &event_wait);
+  Find(library, "cuEventElapsedTime", &event_time);
   Find(library, "cuStreamBeginCapture_v2", &capture_begin);
   Find(library, "cuStreamEndCapture", &capture_end);
   Find(library, "cuGraphInstantiateWithFlags", &graph_make);

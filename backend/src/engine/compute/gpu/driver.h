@@ -47,6 +47,7 @@ struct Driver {
   int (*event_destroy)(void* event);
   int (*event_record)(void* event, void* stream);
   int (*event_wait)(void* event);
+  int (*event_time)(float* ms, void* begin, void* end);
   int (*capture_begin)(void* stream, int mode);
   int (*capture_end)(void* stream, void** graph);
   int (*graph_make)(void** exec, void* graph, unsigned long long flags);

@@ -36,19 +36,27 @@ bool RefusesImage(int code) {
   }
 }
 
-// Sets a flag while it exists.
-class Switch {
+// Gives a variable another value while it exists.
+template <class T>
+class Meanwhile {
  public:
-  explicit Switch(bool* flag) : flag_(flag) { *flag_ = true; }
-  ~Switch() { *flag_ = false; }
-  Switch(const Switch&) = delete;
-  Switch& operator=(const Switch&) = delete;
+  Meanwhile(T* variable, T value) : variable_(variable), before_(std::exchange(*variable, value)) {}
+  ~Meanwhile() { *variable_ = before_; }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
 
  private:
-  bool* const flag_;
+  T* const variable_;
+  const T before_;
 };
 
 }  // namespace
+
+struct TimedLaunch {
+  explicit TimedLaunch(const Gpu& gpu) : begin(gpu, true), end(gpu, true) {}
+  KernelTime time = {};
+  Event begin, end;
+};
 
 // Pinned memory for copies to a device, because with other memory the driver may wait for the
 // stream first.
@@ -204,17 +212,43 @@ void Gpu::LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y,
                     size_t shared_bytes, void* args) {
   void* function = Find(kernel, shared_bytes);
   if (only_finds_) return;
+  if (timed_ != nullptr) {
+    timed_->emplace_back(*this).time.kernel = kernel;
+    timed_->back().begin.Record();
+  }
   void* all[] = {args};
   Check(driver_.launch(function, grid_x, grid_y, 1, threads, 1, 1,
                        static_cast<unsigned>(shared_bytes), stream_, all, nullptr),
         kernel + " does not start");
   ++launched_;
+  if (timed_ != nullptr) timed_->back().end.Record();
+}
+
+void Gpu::NoteMatrix(const Matrix& matrix) {
+  if (timed_ == nullptr) return;
+  timed_->back().time.outputs = matrix.n;
+  timed_->back().time.inputs = matrix.k;
+}
+
+std::vector<KernelTime> Gpu::Time(const std::function<void()>& launch) {
+  std::deque<TimedLaunch> timed;
+  {
+    const Meanwhile timing(&timed_, &timed);
+    launch();
+  }
+  Wait();
+  std::vector<KernelTime> times;
+  for (TimedLaunch& each : timed) {
+    each.time.ms = each.end.MsSince(each.begin);
+    times.push_back(each.time);
+  }
+  return times;
 }
 
 // A driver may load a kernel when it is first looked up, and a capture must not allocate.
 std::unique_ptr<Graph> Gpu::Capture(const std::function<void()>& launch) {
   {
-    const Switch finding(&only_finds_);
+    const Meanwhile finding(&only_finds_, true);
     launch();
   }
   const size_t before = launched_;
@@ -236,8 +270,8 @@ std::unique_ptr<Graph> Gpu::Capture(const std::function<void()>& launch) {
 
 void Gpu::Wait() const { Check(driver_.stream_wait(stream_), "its work fails"); }
 
-Event::Event(const Gpu& gpu) : gpu_(gpu) {
-  gpu.Check(gpu.driver_.event_create(&event_, kNoTimes), "no event can be made");
+Event::Event(const Gpu& gpu, bool timed) : gpu_(gpu) {
+  gpu.Check(gpu.driver_.event_create(&event_, timed ? 0 : kNoTimes), "no event can be made");
 }
 
 Event::~Event() {
@@ -250,6 +284,12 @@ void Event::Record() {
 }
 
 void Event::Wait() const { gpu_.Check(gpu_.driver_.event_wait(event_), "its work fails"); }
+
+float Event::MsSince(const Event& begin) const {
+  float ms = 0;
+  gpu_.Check(gpu_.driver_.event_time(&ms, begin.event_, event_), "an event has no time");
+  return ms;
+}
 
 void Graph::Run() const {
   gpu_.Check(gpu_.driver_.graph_launch(exec_, gpu_.stream_), "a graph does not start");

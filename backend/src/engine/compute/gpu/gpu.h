@@ -2,16 +2,19 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "engine/compute/gpu/device_loss.h"
 #include "engine/compute/gpu/driver.h"
+#include "gpu/args.h"
 
 namespace ct2triton::gpu {
 
@@ -24,6 +27,15 @@ struct GpuPlace {
   int ordinal = 0;      // of the device
   std::string images;   // written by tools/gpu_images.py; empty: the library has kernels
 };
+
+// How long the device took for a kernel.
+struct KernelTime {
+  std::string kernel;
+  int outputs = 0, inputs = 0;  // of its matrix; 0: it has none
+  float ms = 0;
+};
+
+struct TimedLaunch;
 
 // A GPU with our kernels in it, and one stream of work. Not thread-safe. Every failure of the
 // driver is thrown as an Error that says what failed; kUnavailable if memory ran out or the device
@@ -53,10 +65,14 @@ class Gpu {
   void Launch(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
               size_t shared_bytes, Args args) {
     LaunchAny(kernel, grid_x, grid_y, threads, shared_bytes, &args);
+    if constexpr (std::is_same_v<Args, ProductArgs>) NoteMatrix(args.matrix);
   }
   // Records the launches of `launch`, to be repeated. It is called twice, first to find its
   // kernels.
   std::unique_ptr<Graph> Capture(const std::function<void()>& launch);
+  // Times each kernel that `launch` launches, and waits for them. If the device is idle, the times
+  // contain what the host takes for the launches.
+  std::vector<KernelTime> Time(const std::function<void()>& launch);
   void Wait() const;
   size_t launched() const { return launched_; }  // kernels, without those of graphs
 
@@ -72,6 +88,7 @@ class Gpu {
   void Release() noexcept;
   void LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
                  size_t shared_bytes, void* args);
+  void NoteMatrix(const Matrix& matrix);
 
   DeviceLoss& loss_;
   const Driver driver_;
@@ -83,19 +100,21 @@ class Gpu {
   void* stream_ = nullptr;
   std::unique_ptr<Staging> staging_;
   std::map<std::string, void*> functions_;
-  bool only_finds_ = false;  // kernels are not launched
+  bool only_finds_ = false;                   // kernels are not launched
+  std::deque<TimedLaunch>* timed_ = nullptr;  // null: launches are not timed
   size_t launched_ = 0;
 };
 
-// Waits for the work of a GPU that was launched before Record().
+// Waits for the work of a GPU that was launched before Record(). timed: it knows when that ended.
 class Event {
  public:
-  explicit Event(const Gpu& gpu);
+  explicit Event(const Gpu& gpu, bool timed = false);
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
   void Record();
   void Wait() const;
+  float MsSince(const Event& begin) const;  // both are timed and over
 
  private:
   const Gpu& gpu_;

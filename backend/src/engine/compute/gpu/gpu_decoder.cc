@@ -335,8 +335,8 @@ void GpuDecoder::AddGiven(const GivenTokens& given, std::vector<int>* token,
                given.before.data(), given.before.size());
 }
 
-std::unique_ptr<GpuStep> GpuDecoder::Launch(const std::vector<GivenTokens>& rows,
-                                            const AlignmentHeads* heads) {
+GpuDecoder::Step GpuDecoder::Give(const std::vector<GivenTokens>& rows,
+                                  const AlignmentHeads* heads) {
   gpu_.MakeCurrent();
   AlignBy(heads != nullptr ? *heads : weights_.alignment());
   std::vector<int> token, position, sequence;
@@ -354,14 +354,29 @@ std::unique_ptr<GpuStep> GpuDecoder::Launch(const std::vector<GivenTokens>& rows
   given_.token.Put(0, token.data(), token.size());
   given_.sequence.Put(0, sequence.data(), sequence.size());
   given_.position.Put(0, position.data(), position.size());
-  const Step step = MakeStep(bucket, wanted);
+  return MakeStep(bucket, wanted);
+}
+
+std::unique_ptr<GpuStep> GpuDecoder::Launch(const std::vector<GivenTokens>& rows,
+                                            const AlignmentHeads* heads) {
+  const Step step = Give(rows, heads);
   const int aligning_layer = step.aligns ? static_cast<int>(aligning_.layer) : -1;
-  const Graph& layers = GraphOf({false, bucket, aligning_layer});
+  const Graph& layers = GraphOf({false, step.rows, aligning_layer});
   const size_t before = gpu_.launched();
   layers.Run();
   for (const Group& group : step.groups) LaunchChoice(group, step.aligns);
   kernels_of_step_ = layers.kernels() + gpu_.launched() - before;
   return AskForChoices();
+}
+
+std::vector<KernelTime> GpuDecoder::TimeKernels(const std::vector<GivenTokens>& rows) {
+  constexpr int kRepeated = 20;  // keep the device busy until its kernels are launched
+  const Step step = Give(rows, nullptr);
+  for (int i = 0; i < kRepeated; ++i) GraphOf({false, step.rows}).Run();
+  return gpu_.Time([&] {
+    LaunchDecoder(step.rows, -1);
+    for (const Group& group : step.groups) LaunchChoice(group, /*aligns=*/false);
+  });
 }
 
 // Requests the choices of the last graph. They are copied before the next graph can change them.

@@ -115,6 +115,8 @@ class GpuDecoder {
   // whose attention aligns tokens; null: the model's.
   std::unique_ptr<GpuStep> Launch(const std::vector<GivenTokens>& rows,
                                   const AlignmentHeads* heads = nullptr);
+  // Runs such a step kernel by kernel, for benchmarks: its choices are lost.
+  std::vector<KernelTime> TimeKernels(const std::vector<GivenTokens>& rows);
   // Waits for the step. Returns the chosen tokens of its outputs, in order.
   std::vector<ChosenToken> Read(std::unique_ptr<GpuStep> step);
   void Drop(std::unique_ptr<GpuStep> step) noexcept;  // its results are not needed
@@ -189,6 +191,8 @@ class GpuDecoder {
                 std::vector<int>* sequence, std::vector<Wanted>* wanted);
   int OutputOf(const GpuSequence& sequence, int token) const;
   int TokenOf(int list, int output) const;
+  // Copies these tokens to the device.
+  Step Give(const std::vector<GivenTokens>& rows, const AlignmentHeads* heads);
   std::unique_ptr<GpuStep> AskForChoices();
 
   Gpu gpu_;
