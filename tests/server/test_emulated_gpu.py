@@ -32,6 +32,13 @@ pytestmark = pytest.mark.server
 FAMILIES = ("marian", "nllb", "t5")
 LIMIT = {"max_decoding_length": 7, "min_decoding_length": 1}
 ALIGNMENTS = configs.entry("output", "ALIGNMENTS", "TYPE_INT32", "[-1]")
+# Names of models: the compute_type, and the type of the weights in the file if it is not float32.
+NARROW = {
+    "float16": ("float16", None),
+    "bfloat16": ("bfloat16", None),
+    "int8-stored": ("int8_float16", "int8"),
+    "int8-at-load": ("int8_float16", None),
+}
 STREAM = """
 backend: "ctranslate2"
 max_batch_size: 4
@@ -72,9 +79,9 @@ def server(
     pinned = "instance_group { kind: KIND_GPU gpus: [ 0 ] }\n"
     pinned += configs.full(compute_type="float32", calls="refuse")
     write_model(repository, "pinned", truths["marian"].directory, pinned)
-    for kind in ("float16", "bfloat16"):  # CTranslate2 has no such types for a trial on a CPU
+    for name, (kind, stored) in NARROW.items():  # CTranslate2 cannot try these on a CPU
         config = configs.full(compute_type=kind, calls="refuse", proof="off")
-        write_model(repository, kind, truths["marian"].directory, config)
+        write_model(repository, name, tiny_engine_model("marian", quantization=stored), config)
     text = {"compute_type": "float32", "beam_size": 1, "tokenizer_path": "tokenizer"}
     for name, own in (("streamed", {"calls": "refuse"}), ("host", {"decoding": "calls"})):
         config = STREAM + configs.parameters(**text, max_decoding_length=12, **own)
@@ -216,26 +223,28 @@ def test_draws_of_a_seed_are_the_same_in_any_company(
     assert choices >= 2 * sum(map(len, alone)) if by_host else choices == 0
 
 
-@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", NARROW)
 def test_narrow_types_are_served_with_the_answers_of_the_row_alone(
-    kind: str,
-    server: TritonServer,
-    connection: Connection,
-    truths: dict[str, GpuTruth],
-    tmp_path: Path,
+    name: str, server: TritonServer, connection: Connection, tmp_path: Path
 ) -> None:
-    truth = truths["marian"]
+    kind, stored = NARROW[name]
+    truth = GpuTruth(tiny_engine_model("marian", quantization=stored))
     decoder = truth.decoder(*emulated_gpu.gpu_and_images(tmp_path), kind)
     options = {"beam_size": 1, "max_decoding_length": 7, "min_decoding_length": 0}
     sources = truth.sources(5, 2, 11, 17)
 
-    pending = [connection.start(kind, [row], None, **options) for row in sources]
+    pending = [connection.start(name, [row], None, **options) for row in sources]
 
     for row, sent in zip(sources, pending, strict=True):
         [(tokens, _)] = translate(decoder, truth, [row], 7)
         found = sent.get_result().as_numpy("OUTPUT_IDS")[0].tolist()
         assert found == [token for token in tokens if token != truth.end]
-    assert work(server, kind)["passes"] > 0
+    done = work(server, name)
+    assert done["passes"] > 0
+    assert done["loop"] == len(sources)
+    assert done.get("call", 0) == 0
+    # Answers alone do not tell int8 from float16.
+    assert fresh(server, name).values[("ct2_weight_bytes",)] == decoder.weight_bytes
 
 
 def test_texts_grow_token_by_token_into_those_of_the_processor(server: TritonServer) -> None:
