@@ -12,7 +12,9 @@ from ct2_triton.client import SyncTranslationClient, Tokenizer, TranslationClien
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection
+from server.helpers import Connection, Reference
+from support import emulated_gpu
+from support.metrics import fresh
 from support.servers import ServerStack
 
 pytestmark = pytest.mark.server
@@ -121,3 +123,26 @@ async def test_a_stream_of_200_keeps_its_order_in_every_language(
         texts = [text for _, text in came[target]]
         assert texts[::20] == [row[number].text for row in alone]
         assert len(set(texts)) > 0.95 * len(lines)  # no answer stands in for another
+
+
+def test_an_emulated_gpu_gives_ctranslate2s_answers(model: PreparedModel) -> None:
+    """Sentences of several lengths, greedy and with beams, share the steps of a loop."""
+    tokenizer, rules = Tokenizer(model.directory), model.rules
+    source, prefix = rules.source_language("en"), rules.target_prefix(rules.target_language("de"))
+    rows = [rules.input_ids(tokenizer.encode(line).ids, source, None) for line in GERMAN]
+    asked = [(row, {"beam_size": beams}) for beams in (1, 4) for row in rows]
+    with ServerStack() as stack:
+        environment = emulated_gpu.server_environment()
+        server = stack.start(model.directory.parent, environment=environment)
+        connection = Connection(server.grpc_url)
+        pending = [connection.start("demo", [row], [prefix], **options) for row, options in asked]
+        answers = [one.get_result().as_numpy("OUTPUT_IDS")[0].tolist() for one in pending]
+        connection.close()
+        done = fresh(server, "demo")
+
+    reference = Reference(model.directory / "1" / "model")
+    assert answers == [reference.translate(row, prefix, **options) for row, options in asked]
+    texts = [tokenizer.decode(answer[1:]) for answer in answers[: len(GERMAN)]]
+    assert texts == list(GERMAN.values())
+    assert done["ct2_gpu_passes_total"] > 0
+    assert done.by("ct2_run_rows_total") == {"loop": len(asked)}

@@ -138,6 +138,7 @@ LONG = {
     "::test_a_server_with_tritons_own_ping_rules_answers_a_long_call": _PINGS,
     "server/client/test_client_keepalive.py::test_ct2_serve_lets_clients_ping": _PINGS,
     "server/client/test_client_pipeline.py[many]": "the same with more sentences",
+    "server/test_demo_model.py::test_an_emulated_gpu_gives_ctranslate2s_answers": _EMULATED,
     "server/test_emulated_gpu.py::test_answers_are_ctranslate2s_and_no_call_runs[nllb]": _EMULATED,
     "server/test_emulated_gpu.py::test_answers_are_ctranslate2s_and_no_call_runs[t5]": _EMULATED,
     "server/live/test_pages.py::test_two_minutes_of_updates_keep_memory_flat": "a soak",
