@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from ct2_triton.serve import TritonServer
 from support.haproxy import KEY, Proxy, addresses, make_folder, needs_haproxy, running_proxy
 from support.namespaces import Network
 from support.prepared import prepare_tiny
-from support.servers import ServerStack
+from support.servers import ServerStack, suspended
 from support.waiting import wait_until
 from tiny_corpus import sentences
 
@@ -128,15 +127,12 @@ def holding(site: Site, proxy: Proxy, client: subprocess.Popen[str]) -> Iterator
     for name in SERVERS:
         assert proxy.say(f"disable health grpc/{name}") == ""
     try:
-        for server in site.servers:
-            server.process.send_signal(signal.SIGSTOP)
-        send(client, TEXTS[1:])
-        for name in SERVERS:
-            wait_until(lambda name=name: int(proxy.state(name)["scur"]) == 8, name)
-        yield [first]
+        with suspended(*site.servers):
+            send(client, TEXTS[1:])
+            for name in SERVERS:
+                wait_until(lambda name=name: int(proxy.state(name)["scur"]) == 8, name, 120.0)
+            yield [first]
     finally:
-        for server in site.servers:
-            server.process.send_signal(signal.SIGCONT)
         for name in SERVERS:
             proxy.say(f"enable health grpc/{name}")
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real servers behind a real HAProxy: one is killed, one drained, one added, and nothing is lost.
 
-Servers that are stopped (SIGSTOP) keep what they were sent, so that the moment is made, not met: as
-long as none answers, each has the same share. Health checks are off while it lasts: a busy machine
-is not to take part.
+Suspended servers (SIGSTOP) keep what they were sent, so that the moment is made, not met: while
+none answers, each has the same share. Health checks are off meanwhile, so that a busy machine does
+not change it. One answer that came nevertheless would keep its place in the stream's
+`max_in_flight` while a text before it is open, and the calls under way would stay one short.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -25,15 +25,17 @@ from ct2_triton.serve import TritonServer
 from support.fault_server import FaultServer, Wire, echo, serving
 from support.haproxy import KEY, ROOT, Proxy, addresses, make_folder, needs_haproxy, running_proxy
 from support.prepared import prepare_tiny
-from support.servers import MakeServer, ServerStack
+from support.servers import MakeServer, ServerStack, suspended
 from support.waiting import wait_until
 from tiny_corpus import sentences
 
-pytestmark = [pytest.mark.server, needs_haproxy]
+# A test takes about ten seconds. Its time limit does not end waits in threads; LIMIT_S is theirs.
+pytestmark = [pytest.mark.server, pytest.mark.timeout(240), needs_haproxy]
+LIMIT_S = 120.0
 CALL: dict[str, Any] = {"source": "eng_Latn", "targets": "deu_Latn", "max_decoding_length": 8}
 SETTINGS = {"CT2_PROXY_REQUESTS_IN_10S": "1000000", "CT2_PROXY_BODY_BYTES": "65536"}
 ONCE = RetryPolicy()
-AGAIN = RetryPolicy(outage_s=600, max_backoff_s=0.2)
+AGAIN = RetryPolicy(outage_s=LIMIT_S, max_backoff_s=0.2)
 TEXTS = sentences(60, seed=23)
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 
@@ -89,18 +91,6 @@ def proxy(first: TritonServer, second: TritonServer, folder: Path) -> Iterator[P
         yield running
 
 
-@contextlib.contextmanager
-def stopped(*servers: TritonServer) -> Iterator[None]:
-    """Servers that answer nothing, and go on at the end unless they were killed."""
-    for server in servers:
-        server.process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for server in servers:
-            server.process.send_signal(signal.SIGCONT)
-
-
 def client_of(proxy: Proxy, repository: Path, retry: RetryPolicy) -> TranslationClient:
     return TranslationClient(
         f"localhost:{proxy.port}",
@@ -129,7 +119,8 @@ async def _calls(proxy: Proxy, server: str, count: int, *others: str) -> None:
     def are_there() -> bool:
         return sum(int(proxy.state(one)["scur"]) for one in (server, *others)) >= count
 
-    await asyncio.to_thread(wait_until, are_there, server)
+    what = f"{count} calls at {' and '.join((server, *others))}"
+    await asyncio.to_thread(wait_until, are_there, what, LIMIT_S)
 
 
 async def _connect(client: TranslationClient, proxy: Proxy) -> None:
@@ -162,7 +153,7 @@ async def test_the_calls_of_one_connection_are_shared(
 ) -> None:
     async with client_of(proxy, repository, ONCE) as client:
         await _connect(client, proxy)
-        with stopped(first, second):
+        with suspended(first, second):
             answers = asyncio.create_task(_texts(_stream(client, 20)))
             await _calls(proxy, "first", 10)
             await _calls(proxy, "second", 10)
@@ -175,7 +166,7 @@ async def test_what_a_killed_server_had_is_answered_by_the_other(
 ) -> None:
     async with client_of(proxy, repository, AGAIN) as client:
         await _connect(client, proxy)
-        with stopped(first, second):
+        with suspended(first, second):
             answers = asyncio.create_task(_texts(_stream(client, 8)))
             # Not 4 each: the proxy gives a call that waits for a connection to another server.
             await _calls(proxy, "first", 1)
@@ -203,7 +194,7 @@ async def test_a_server_is_drained_under_load_and_nothing_has_to_be_sent_again(
 ) -> None:
     async with client_of(proxy, repository, ONCE) as client:
         await _connect(client, proxy)
-        with stopped(first, second):
+        with suspended(first, second):
             answers = asyncio.create_task(_texts(_stream(client, 8)))
             await _calls(proxy, "first", 4)
             await _calls(proxy, "second", 4)
@@ -227,7 +218,7 @@ async def test_a_server_is_added_under_load(
     add = add.replace("port 8000", f"port {third_http.rpartition(':')[2]}")
     async with client_of(proxy, repository, ONCE) as client:
         await _connect(client, proxy)
-        with stopped(first, second):
+        with suspended(first, second):
             answers = asyncio.create_task(_texts(_stream(client, 16)))
             await _calls(proxy, "first", 8)
             await _calls(proxy, "second", 8)

@@ -7,7 +7,6 @@ of independent clients does, and so needs a limit on what may wait.
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections import Counter
@@ -27,6 +26,7 @@ from reliability.truths import LEAST_GAP, gap
 from server import configs
 from server.helpers import Ids, Reference, sentences
 from support.repository import write_model
+from support.servers import suspended
 from support.waiting import wait_until
 
 # About 10 ms of one core for a row, so that a Python client can offer ten times as much.
@@ -157,14 +157,11 @@ class Load:
         return report
 
     def _send_at_once(self, channel: grpc.Channel, count: int) -> None:
-        """The server is stopped meanwhile, and so answers none before all are sent."""
-        self._server.process.send_signal(signal.SIGSTOP)
-        try:
+        """The server is suspended meanwhile, and so answers none before all are sent."""
+        with suspended(self._server):
             for _ in range(count):
                 self._send(channel, self.report.offered)
                 self.report.offered += 1
-        finally:
-            self._server.process.send_signal(signal.SIGCONT)
 
     def _send(self, channel: grpc.Channel, number: int) -> None:
         message, truth = self._messages[number % len(self._messages)]

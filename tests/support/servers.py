@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from ct2_triton.serve import ServerOptions, TritonServer
 from support.ports import free_ports
+from support.waiting import wait_until
 
 MakeServer = Callable[..., TritonServer]
 
@@ -71,6 +72,29 @@ class ServerStack(ExitStack):
         self.callback(_stop_meanwhile, server)
         server.start(timeout_s)
         return server
+
+
+@contextmanager
+def suspended(*servers: TritonServer) -> Iterator[None]:
+    """Servers that answer nothing, and go on at the end unless they were killed.
+
+    One thread takes the signal, and until it runs, which a busy machine delays, the others answer.
+    So this waits until the kernel has stopped all of them.
+    """
+    try:
+        for server in servers:
+            server.process.send_signal(signal.SIGSTOP)
+        for server in servers:
+            wait_until(lambda pid=server.process.pid: _has_stopped(pid), "SIGSTOP", limit_s=60)
+        yield
+    finally:
+        for server in servers:
+            server.process.send_signal(signal.SIGCONT)
+
+
+def _has_stopped(pid: int) -> bool:
+    """Whether a child has stopped since this was last true."""
+    return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None
 
 
 def _stop_meanwhile(server: TritonServer) -> None:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 from ct2_triton.serve import TritonServer
 from server.live.conftest import Start, finals
 from support import forked
+from support.servers import suspended
 from support.web_command import WebCommand
 
 pytestmark = pytest.mark.server
@@ -96,15 +95,12 @@ async def test_a_final_that_was_taken_is_translated_after_a_crash(
     """Also a part of a longer one; what was translated before comes once."""
     live = start("--subtitles", str(tmp_path))
     await say(web, live, SECOND, 1)
-    os.killpg(demo_server.process.pid, signal.SIGSTOP)
-    try:
+    with suspended(demo_server):
         async with web.ws_connect(f"{live.url}/speak?speaker=ben") as speaker:
             said = {"segment": "1", "text": f"{FIRST} {SECOND}", "final": True, "time": 3}
             await speaker.send_json(said)
             assert (await speaker.receive_json())["type"] == "taken"
         kill(live)
-    finally:
-        os.killpg(demo_server.process.pid, signal.SIGCONT)
     again = start("--subtitles", str(tmp_path))
     found = {}
     async with web.ws_connect(f"{again.url}/captions?to=de") as viewer:
