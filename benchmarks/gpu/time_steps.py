@@ -25,6 +25,7 @@ from ct2_triton import _core
 from ct2_triton.bench.shapes import write_shape
 
 STEPS = 50
+JOINING_TOKENS = 512  # what a loop encodes between two steps by default
 _COPIED_BYTES = 1 << 30
 _WEIGHT_BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}  # by part of a kernel's name
 
@@ -116,6 +117,16 @@ def measure(
     encoding = [
         timed(lambda: (decoder.encode(sources), decoder.wait())) for _ in range(options.rounds)
     ]
+    joining = [[rng.randrange(10, 5000) for _ in range(32)] for _ in range(JOINING_TOKENS // 32)]
+
+    def join() -> None:
+        """Encodes what joins at once, and forgets it."""
+        names = decoder.encode(joining)
+        decoder.wait()
+        for name in names:
+            decoder.forget_encoding(name)
+
+    joins = [timed(join) for _ in range(options.rounds)]
     names = [decoder.join(name, 1, {"limit": 250})[0] for name in decoder.encode(sources)]
     decoder.read(decoder.launch([(name, 0, [2], 1) for name in names]))
     position = 0
@@ -148,6 +159,7 @@ def measure(
         "steps_of_a_round": options.steps,
         "rounds_ms": steps,
         "encoding_ms": encoding,
+        "joining_ms": joins,
         "bandwidth_gb_s": weights_gb,
         "kernels_of_a_step": kernels,
     }
