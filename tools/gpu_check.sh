@@ -51,7 +51,24 @@ fi
 mkdir "$output"
 output=$(cd "$output" && pwd)
 steps=$output/steps.md
+touch "$steps" "$output/steps.tsv"
 failed=0
+
+# Writes what there is, also when the check is ended early.
+write_report() {
+  {
+    echo "# Check on a $device"
+    echo
+    echo "$(date -u +%F), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)," \
+      "model $model."
+    echo
+    python tools/gpu_report.py verdict "$output" | tee /dev/stderr
+    cat "$steps"
+  } >"$output/report.md"
+  echo "report: $output/report.md"
+}
+trap write_report EXIT
+trap 'exit 143' TERM INT
 
 # step TITLE COMMAND...: runs a command; its output is a file of its own, and its end in the report.
 step() {
@@ -144,14 +161,4 @@ write_shape('nllb-600m', Path('$output'))"
   step "Aims" python tools/gpu_report.py aims "$output"
   part "$output/aims.md"
 fi
-report=$output/report.md
-{
-  echo "# Check on a $device"
-  echo
-  echo "$(date -u +%F), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown), model $model."
-  echo
-  python tools/gpu_report.py verdict "$output" | tee /dev/stderr
-  cat "$steps"
-} >"$report"
-echo "report: $report"
 exit "$failed"

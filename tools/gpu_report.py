@@ -85,16 +85,30 @@ def missing(parts: list[str]) -> list[str]:
             find_nvrtc()
         except CompileError as error:
             lacks.append(f"kernels, and what compiles them: {error}")
-    calls = {"served", "speed", "aims"} & set(parts)
+    served = {"served", "speed", "aims"} & set(parts)
+    calls = served | ({"loop"} & set(parts))  # CTranslate2 itself runs on the GPU
     if calls and not has_cublas():
         lacks.append(f"cuBLAS 12 (pip install nvidia-cublas-cu12), for {', '.join(sorted(calls))}")
-    modules = {"torch": parts, "pytest": parts, "tritonclient": calls, "matplotlib": calls}
-    lacks += [
-        f"the Python package {name}"
+    modules = {
+        **dict.fromkeys(("torch", "transformers", "ctranslate2"), parts),
+        **dict.fromkeys(("pytest", "pytest_asyncio", "pytest_timeout", "hypothesis"), parts),
+        **dict.fromkeys(("tritonclient", "matplotlib"), served),
+    }
+    absent = [
+        name
         for name, needed in modules.items()
         if needed and importlib.util.find_spec(name) is None
     ]
+    lacks += [f"the Python package {name}" for name in absent]
+    if "kernels" in parts and "torch" not in absent and not _torch_sees_gpu():
+        lacks.append("PyTorch with CUDA, which measures the bandwidth of the GPU's memory")
     return lacks
+
+
+def _torch_sees_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def widen(model: Path, size: int = LIST_TOKENS) -> int:

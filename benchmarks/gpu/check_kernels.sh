@@ -6,8 +6,8 @@
 #   benchmarks/gpu/check_kernels.sh OUTPUT [IMAGES]
 #
 # 1. compiles the kernels, unless IMAGES is a file that tools/gpu_images.py wrote elsewhere;
-# 2. sees that they run, and times encoders and steps of several shapes (raw: OUTPUT/times.json);
-# 3. holds them against CTranslate2, with the tests of the emulation;
+# 2. sees that they run, and holds them against CTranslate2, with the tests of the emulation;
+# 3. times encoders and steps of several shapes (raw: OUTPUT/times.json, also if the time is over);
 # 4. looks for races and wrong addresses with compute-sanitizer, where it is installed.
 # A part that fails is named, the others go on, and the exit status is 1.
 set -euo pipefail
@@ -27,8 +27,8 @@ part() {
 nvidia-smi | tee "$output/gpu.log" || true
 [ -f "$images" ] || part images 300 python tools/gpu_images.py --output "$images" --jobs 8
 part first 120 python -m pytest -q tests/core/test_gpu_decoder.py -k alone_and_in_company
-part times 300 python benchmarks/gpu/time_steps.py "$images" --output "$output/times.json"
 part tests 300 python -m pytest -q tests/core/test_gpu_decoder.py
+part times 300 python benchmarks/gpu/time_steps.py "$images" --output "$output/times.json"
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do
     part "$tool" 200 compute-sanitizer --tool "$tool" --error-exitcode 1 \

@@ -141,8 +141,12 @@ def measure(
 
     steps = [timed(advance) for _ in range(options.rounds)]
     step = statistics.median(steps) / options.steps
-    following = [(name, position + 1, [], 1) for name in names]
-    kernels = by_kernel([decoder.kernel_times(following) for _ in range(options.rounds)])
+    kernels = by_kernel(
+        [
+            decoder.kernel_times([(name, position + 1 + i, [], 1) for name in names])
+            for i in range(options.rounds)
+        ]
+    )
     weights_ms = decoder.weight_bytes / weights_gb / 1e6
     print(
         f"{model.name:24} {rows:4} rows: step {step:7.3f} ms ({decoder.kernels_of_last_step} "

@@ -90,7 +90,7 @@ def test_a_row_has_the_same_bits_alone_and_in_company(
 ) -> None:
     """In tiles of 16 and of 32 or 64 rows, too."""
     decoder = truth.decoder(library, images, kind, sequences=64, step_tokens=64)
-    sources = truth.sources(5, 9, 3) + truth.sources(*([1] * 45), seed=2)
+    sources = truth.sources(5, 9, 3) + truth.sources(*([1] * 61), seed=2)
     target = [truth.start, 20, 30]
 
     alone = step_logits(decoder, truth, sources[:1], target)
@@ -294,10 +294,32 @@ def test_a_list_is_what_forbids_all_others(truth: GpuTruth, decoder: Any) -> Non
         decoder.add_list([3, 2])
 
 
-def test_graphs_are_captured_at_the_load_whatever_lists_the_rows_have(
+def test_a_step_has_room_for_the_rows_of_many_lists(
     truth: GpuTruth, library: Path, images: Path
 ) -> None:
-    """A capture takes longer than a step. Only alignments of another layer need one more."""
+    """Those of a list are padded to a multiple of 16, above 64 rows to one of 64."""
+    decoder = truth.decoder(library, images, sequences=128, step_tokens=128)
+    lists = [decoder.add_list([truth.end, *range(20, 40 + i)]) for i in range(8)]
+    rows = [*[lists[0]] * 65, *[lists[1]] * 57, *lists[2:]]
+    [encoding] = decoder.encode(truth.sources(4))
+    names = [begin(decoder, truth, encoding, list=name) for name in rows]
+
+    chosen = run(decoder, [(name, 0, [truth.start], 1) for name in names])
+
+    forget(decoder, names, [])
+    for listed in lists:
+        name = begin(decoder, truth, encoding, list=listed)
+        [alone] = run(decoder, [(name, 0, [truth.start], 1)])
+        found = {one.token for one, of in zip(chosen, rows, strict=True) if of == listed}
+        assert found == {alone.token}
+        forget(decoder, [name], [])
+    forget(decoder, [], [encoding])
+
+
+def test_graphs_are_made_at_the_load_whatever_lists_the_rows_have(
+    truth: GpuTruth, library: Path, images: Path
+) -> None:
+    """Making one takes longer than a step. Only alignments of another layer need one more."""
     decoder = truth.decoder(library, images)
     at_load = decoder.graphs
     lists = [None, *(decoder.add_list([truth.end, *range(20, 60 + i)]) for i in range(3))]

@@ -18,9 +18,19 @@ from support.native import backend_objects, link, linked_engine
 from support.tiny import tiny_engine_model
 from tiny_models import TinyOptions
 
-NO_CONTEXT, INVALID_HANDLE, NOT_IN_CAPTURE, BROKEN_CAPTURE = 201, 400, 900, 901
-THREAD_LOCAL = 1
+INVALID_VALUE, NO_CONTEXT, INVALID_HANDLE = 1, 201, 400
 SIZE = 64
+
+
+class KernelNode(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2."""
+
+    _fields_ = (
+        ("function", ctypes.c_void_p),
+        ("sizes", ctypes.c_uint * 7),  # grid, block, shared memory
+        ("args", ctypes.POINTER(ctypes.c_void_p)),
+        *((name, ctypes.c_void_p) for name in ("extra", "kernel", "context")),
+    )
 
 
 @pytest.fixture
@@ -45,49 +55,26 @@ def use_device(driver: Any, ordinal: int) -> None:
     assert driver.cuCtxSetCurrent(context) == 0
 
 
-@pytest.fixture
-def stream(driver: Any) -> Any:
-    made = ctypes.c_void_p()
-    assert driver.cuStreamCreate(ctypes.byref(made), 0) == 0
-    yield made
-    assert driver.cuStreamDestroy_v2(made) == 0
+def test_a_graph_is_one_chain_of_kernels(driver: Any) -> None:
+    """A device may run nodes that do not depend on each other at the same time."""
+    function, graph, node = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    assert driver.cuModuleGetFunction(ctypes.byref(function), None, b"choose") == 0
+    assert driver.cuGraphCreate(ctypes.byref(graph), 0) == 0
+    args = (ctypes.c_void_p * 1)(ctypes.addressof((ctypes.c_char * 4096)()))
+    launch = KernelNode(function, (1, 1, 1, 32, 1, 1, 256), args)
 
+    def add(after: Any, count: int) -> int:
+        size = ctypes.c_size_t(count)
+        code = driver.cuGraphAddKernelNode_v2(
+            ctypes.byref(node), graph, after, size, ctypes.byref(launch)
+        )
+        return int(code)
 
-def memory_of(driver: Any) -> ctypes.c_ulonglong:
-    address = ctypes.c_ulonglong()
-    assert driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(SIZE)) == 0
-    return address
-
-
-@pytest.mark.parametrize(
-    "what",
-    ["allocate", "free", "copy to", "copy from", "fill", "wait", "find a kernel", "launch a graph"],
-)
-def test_a_capture_is_lost_by_all_but_launches(driver: Any, stream: Any, what: str) -> None:
-    """Of what the driver's documentation forbids or leaves to it, our graphs need nothing."""
-    address, host, found = memory_of(driver), (ctypes.c_char * SIZE)(), ctypes.c_void_p()
-    size = ctypes.c_size_t(SIZE)
-    calls = {
-        "allocate": (driver.cuMemAlloc_v2, ctypes.byref(ctypes.c_ulonglong()), size),
-        "free": (driver.cuMemFree_v2, address),
-        "copy to": (driver.cuMemcpyHtoDAsync_v2, address, host, size, stream),
-        "copy from": (driver.cuMemcpyDtoHAsync_v2, host, address, size, stream),
-        "fill": (driver.cuMemsetD8Async, address, ctypes.c_ubyte(0), size, stream),
-        "wait": (driver.cuStreamSynchronize, stream),
-        "find a kernel": (driver.cuModuleGetFunction, ctypes.byref(found), None, b"choose"),
-        "launch a graph": (driver.cuGraphLaunch, None, stream),
-    }
-    function, *arguments = calls[what]
-    graph = ctypes.c_void_p()
-    assert driver.cuStreamBeginCapture_v2(stream, THREAD_LOCAL) == 0
-
-    assert function(*arguments) == NOT_IN_CAPTURE
-
-    assert driver.cuStreamEndCapture(stream, ctypes.byref(graph)) == BROKEN_CAPTURE
-    assert graph.value is None
-    assert driver.cuMemFree_v2(address) == 0
-    assert driver.cuStreamBeginCapture_v2(stream, THREAD_LOCAL) == 0
-    assert driver.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
+    assert add(None, 0) == 0
+    first = ctypes.c_void_p(node.value)
+    assert add(ctypes.byref(first), 1) == 0
+    assert add(None, 0) == INVALID_VALUE
+    assert add(ctypes.byref(first), 1) == INVALID_VALUE
     assert driver.cuGraphDestroy(graph) == 0
 
 

@@ -23,13 +23,11 @@ namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 101, kEccError = 214,
               kNoContext = 201, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600,
-              kIllegalAddress = 700, kNotInCapture = 900, kBrokenCapture = 901;
+              kIllegalAddress = 700;
 constexpr unsigned kNoTimes = 2;  // a flag of an event
 
 using Work = std::function<void()>;
-using Graph = std::vector<Work>;
-thread_local std::unique_ptr<Graph> capturing;
-thread_local bool capture_broken = false;
+using Graph = std::deque<Work>;
 std::recursive_mutex mutex;           // guards all of the following; kernels run one at a time
 size_t most_bytes = size_t{8} << 30;  // of each device
 
@@ -77,17 +75,9 @@ Fault fault = [] {
 }();
 int Working() { return fault.graphs_left > 0 ? kSuccess : fault.code; }
 
-// A driver refuses what may allocate, load or wait while a thread captures, and the capture is
-// lost. The emulation refuses everything but launches of kernels: our graphs have nothing else.
-bool Refuses() {
-  if (capturing) capture_broken = true;
-  return capturing != nullptr;
-}
-
 // What a driver says of a call in this state of the thread. Like a strict driver, it wants the
 // context of a stream to be the thread's.
 int Allows(const void* stream = nullptr) {
-  if (Refuses()) return kNotInCapture;
   if (current == nullptr) return kNoContext;
   const bool of_another =
       stream != nullptr && static_cast<const Stream*>(stream)->device != current;
@@ -131,6 +121,24 @@ int Copy(void* to, const void* from, const void* on_host, size_t bytes, void* st
   const int added = Add(stream, [=] { std::memcpy(to, from, bytes); });
   return added != kSuccess || IsPinned(on_host) ? added : RunAll(static_cast<Stream*>(stream));
 }
+
+// Like a driver, it keeps the arguments as they are now.
+Work RunOf(const void* function, unsigned grid_x, unsigned grid_y, unsigned threads,
+           unsigned shared_bytes, void** args) {
+  const auto* kernel = static_cast<const emulation::Kernel*>(function);
+  const auto* bytes = static_cast<const char*>(args[0]);
+  return [=, kept = std::vector<char>(bytes, bytes + kernel->args_bytes)] {
+    emulation::Launch(*kernel, kept.data(), {grid_x, grid_y}, {threads}, shared_bytes);
+  };
+}
+
+// CUDA_KERNEL_NODE_PARAMS_v2.
+struct KernelNode {
+  void* function;
+  unsigned grid_x, grid_y, grid_z, threads, block_y, block_z, shared_bytes;
+  void **args, **extra;
+  void *kernel, *context;
+};
 
 // Stands before an allocation.
 struct Block {
@@ -264,12 +272,10 @@ int cuEventRecord(void* event, void* stream) {
   return Working();
 }
 int cuEventSynchronize(void* event) {
-  if (Refuses()) return kNotInCapture;
   const auto* waited = static_cast<const Event*>(event);
   return waited->stream == nullptr ? kSuccess : RunUntil(waited->stream, waited->after);
 }
 int cuEventElapsedTime(float* ms, void* begin, void* end) {
-  if (Refuses()) return kNotInCapture;
   const Moment* moments[] = {static_cast<Event*>(begin)->reached.get(),
                              static_cast<Event*>(end)->reached.get()};
   for (const Moment* moment : moments) {
@@ -312,16 +318,22 @@ int cuStreamSynchronize(void* stream) {
   if (const int code = Allows(stream)) return code;
   return RunAll(static_cast<Stream*>(stream));
 }
-int cuStreamBeginCapture_v2(void* stream, int) {
-  if (const int code = Allows(stream)) return code;
-  capturing = std::make_unique<Graph>();
-  capture_broken = false;
-  return kSuccess;
+int cuGraphCreate(void** graph, unsigned) {
+  if (const int code = Allows()) return code;
+  return *graph = new Graph, kSuccess;
 }
-int cuStreamEndCapture(void*, void** graph) {
-  if (capture_broken) capturing.reset();
-  *graph = capturing.release();
-  return capture_broken ? kBrokenCapture : kSuccess;
+// Only as the last link of a chain: others could run at the same time.
+int cuGraphAddKernelNode_v2(void** node, void* graph, void* const* after, size_t count,
+                            const KernelNode* launch) {
+  if (const int code = Allows()) return code;
+  auto* chain = static_cast<Graph*>(graph);
+  const bool is_first = chain->empty();
+  if (count != (is_first ? 0 : 1)) return kInvalidValue;
+  if (!is_first && *after != &chain->back()) return kInvalidValue;
+  chain->push_back(RunOf(launch->function, launch->grid_x, launch->grid_y, launch->threads,
+                         launch->shared_bytes, launch->args));
+  *node = &chain->back();
+  return kSuccess;
 }
 int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
   if (const int code = Allows()) return code;
@@ -347,14 +359,6 @@ int cuGraphLaunch(void* exec, void* stream) {
 }
 int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned, unsigned bx, unsigned,
                    unsigned, unsigned shared, void* stream, void** args, void**) {
-  const auto* kernel = static_cast<const emulation::Kernel*>(function);
-  // A graph keeps the arguments as they are when it is captured.
-  const auto* bytes = static_cast<const char*>(args[0]);
-  Work run = [=, kept = std::vector<char>(bytes, bytes + kernel->args_bytes)] {
-    emulation::Launch(*kernel, kept.data(), {gx, gy}, {bx}, shared);
-  };
-  if (!capturing) return Add(stream, std::move(run));
-  capturing->push_back(std::move(run));
-  return capture_broken ? kBrokenCapture : kSuccess;
+  return Add(stream, RunOf(function, gx, gy, bx, shared, args));
 }
 }

@@ -59,8 +59,8 @@ Driver::Driver(const std::string& name) {
   Find(library, "cuEventRecord", &event_record);
   Find(library, "cuEventSynchronize", &event_wait);
   Find(library, "cuEventElapsedTime", &event_time);
-  Find(library, "cuStreamBeginCapture_v2", &capture_begin);
-  Find(library, "cuStreamEndCapture", &capture_end);
+  Find(library, "cuGraphCreate", &graph_create);
+  Find(library, "cuGraphAddKernelNode_v2", &graph_add_kernel);
   Find(library, "cuGraphInstantiateWithFlags", &graph_make);
   Find(library, "cuGraphDestroy", &graph_destroy);
   Find(library, "cuGraphExecDestroy", &graph_exec_destroy);

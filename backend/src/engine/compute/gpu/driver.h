@@ -8,6 +8,16 @@ namespace ct2triton::gpu {
 
 using Address = unsigned long long;  // of a device's memory
 
+// CUDA_KERNEL_NODE_PARAMS_v2: the launch of a kernel in a graph. The driver copies the arguments.
+struct KernelNode {
+  void* function;
+  unsigned grid_x, grid_y, grid_z, threads, block_y, block_z, shared_bytes;
+  void** args;
+  void** extra;
+  void* kernel;   // null: `function`
+  void* context;  // null: the thread's
+};
+
 // The functions of the CUDA driver that a GPU needs, looked up in the library at run time: nothing
 // of CUDA is linked or shipped.
 struct Driver {
@@ -48,8 +58,9 @@ struct Driver {
   int (*event_record)(void* event, void* stream);
   int (*event_wait)(void* event);
   int (*event_time)(float* ms, void* begin, void* end);
-  int (*capture_begin)(void* stream, int mode);
-  int (*capture_end)(void* stream, void** graph);
+  int (*graph_create)(void** graph, unsigned flags);
+  int (*graph_add_kernel)(void** node, void* graph, void* const* after, size_t count,
+                          const KernelNode* launch);
   int (*graph_make)(void** exec, void* graph, unsigned long long flags);
   int (*graph_destroy)(void* graph);
   int (*graph_exec_destroy)(void* exec);

@@ -11,7 +11,7 @@
 namespace ct2triton::gpu {
 namespace {
 
-constexpr int kOutOfMemory = 2;
+constexpr int kOutOfMemory = 2, kNotFound = 500;
 constexpr int kMostDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 constexpr size_t kSharedWithoutAsking = 48 << 10;
 constexpr unsigned kNonBlocking = 1;
@@ -19,7 +19,6 @@ constexpr unsigned kNoTimes = 2;  // of an event
 // The host waits for the device once per this many bytes.
 constexpr size_t kStagingBytes = 1 << 20;
 constexpr size_t kStagedAtOnce = 128 << 10;  // copies of more bytes wait for the device
-constexpr int kThreadLocal = 1;              // of a capture: other threads may allocate meanwhile
 
 // Of CUresult: whether the driver is not one for this image, so that no image of this file loads.
 bool RefusesImage(int code) {
@@ -51,6 +50,13 @@ class Meanwhile {
 };
 
 }  // namespace
+
+// A graph in the making.
+struct Recording {
+  void* graph = nullptr;
+  void* last = nullptr;  // its last node
+  size_t kernels = 0;
+};
 
 struct TimedLaunch {
   explicit TimedLaunch(const Gpu& gpu) : begin(gpu, true), end(gpu, true) {}
@@ -198,8 +204,11 @@ size_t Gpu::FreeBytes() const {
 void* Gpu::Find(const std::string& kernel, size_t shared_bytes) {
   void*& function = functions_[kernel];
   if (function == nullptr) {
-    Check(driver_.module_function(&function, module_, kernel.c_str()),
-          "its image has no kernel " + kernel);
+    const int code = driver_.module_function(&function, module_, kernel.c_str());
+    if (code == kNotFound) {  // the PTX lacks bfloat16, which the GPU may have
+      throw Error(ErrorCode::kNoKernels, "GPU " + name_ + ": its kernels lack " + kernel);
+    }
+    Check(code, kernel + " cannot be found");
   }
   if (shared_bytes > kSharedWithoutAsking) {
     Check(driver_.function_set(function, kMostDynamicShared, static_cast<int>(shared_bytes)),
@@ -211,14 +220,23 @@ void* Gpu::Find(const std::string& kernel, size_t shared_bytes) {
 void Gpu::LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
                     size_t shared_bytes, void* args) {
   void* function = Find(kernel, shared_bytes);
-  if (only_finds_) return;
+  const auto shared = static_cast<unsigned>(shared_bytes);
+  void* all[] = {args};
+  if (recording_ != nullptr) {
+    const KernelNode node = {function, grid_x, grid_y, 1,       threads, 1,
+                             1,        shared, all,    nullptr, nullptr, nullptr};
+    void* const before = recording_->last;
+    Check(driver_.graph_add_kernel(&recording_->last, recording_->graph, &before,
+                                   before == nullptr ? 0 : 1, &node),
+          kernel + " cannot be added to a graph");
+    ++recording_->kernels;
+    return;
+  }
   if (timed_ != nullptr) {
     timed_->emplace_back(*this).time.kernel = kernel;
     timed_->back().begin.Record();
   }
-  void* all[] = {args};
-  Check(driver_.launch(function, grid_x, grid_y, 1, threads, 1, 1,
-                       static_cast<unsigned>(shared_bytes), stream_, all, nullptr),
+  Check(driver_.launch(function, grid_x, grid_y, 1, threads, 1, 1, shared, stream_, all, nullptr),
         kernel + " does not start");
   ++launched_;
   if (timed_ != nullptr) timed_->back().end.Record();
@@ -245,27 +263,22 @@ std::vector<KernelTime> Gpu::Time(const std::function<void()>& launch) {
   return times;
 }
 
-// A driver may load a kernel when it is first looked up, and a capture must not allocate.
-std::unique_ptr<Graph> Gpu::Capture(const std::function<void()>& launch) {
-  {
-    const Meanwhile finding(&only_finds_, true);
-    launch();
-  }
-  const size_t before = launched_;
-  Check(driver_.capture_begin(stream_, kThreadLocal), "a graph cannot be begun");
-  void* graph = nullptr;
+std::unique_ptr<Graph> Gpu::Record(const std::function<void()>& launch) {
+  Recording recording;
+  Check(driver_.graph_create(&recording.graph, 0), "a graph cannot be begun");
+  void* exec = nullptr;
+  int code = 0;
   try {
+    const Meanwhile records(&recording_, &recording);
     launch();
+    code = driver_.graph_make(&exec, recording.graph, 0);
   } catch (...) {
-    if (driver_.capture_end(stream_, &graph) == 0) driver_.graph_destroy(graph);
+    driver_.graph_destroy(recording.graph);
     throw;
   }
-  Check(driver_.capture_end(stream_, &graph), "a graph cannot be ended");
-  void* exec = nullptr;
-  const int code = driver_.graph_make(&exec, graph, 0);
-  driver_.graph_destroy(graph);
+  driver_.graph_destroy(recording.graph);
   Check(code, "a graph cannot be made");
-  return std::make_unique<Graph>(*this, exec, std::exchange(launched_, before) - before);
+  return std::make_unique<Graph>(*this, exec, recording.kernels);
 }
 
 void Gpu::Wait() const { Check(driver_.stream_wait(stream_), "its work fails"); }

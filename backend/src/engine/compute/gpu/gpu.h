@@ -14,6 +14,7 @@
 
 #include "engine/compute/gpu/device_loss.h"
 #include "engine/compute/gpu/driver.h"
+#include "error.h"
 #include "gpu/args.h"
 
 namespace ct2triton::gpu {
@@ -35,6 +36,7 @@ struct KernelTime {
   float ms = 0;
 };
 
+struct Recording;
 struct TimedLaunch;
 
 // A GPU with our kernels in it, and one stream of work. Not thread-safe. Every failure of the
@@ -67,9 +69,9 @@ class Gpu {
     LaunchAny(kernel, grid_x, grid_y, threads, shared_bytes, &args);
     if constexpr (std::is_same_v<Args, ProductArgs>) NoteMatrix(args.matrix);
   }
-  // Records the launches of `launch`, to be repeated. It is called twice, first to find its
-  // kernels.
-  std::unique_ptr<Graph> Capture(const std::function<void()>& launch);
+  // Makes a graph of what `launch` launches, one kernel after the other, without running it. It
+  // captures no stream: calls of other threads, as cudaDeviceSynchronize, would break a capture.
+  std::unique_ptr<Graph> Record(const std::function<void()>& launch);
   // Times each kernel that `launch` launches, and waits for them. If the device is idle, the times
   // contain what the host takes for the launches.
   std::vector<KernelTime> Time(const std::function<void()>& launch);
@@ -100,7 +102,7 @@ class Gpu {
   void* stream_ = nullptr;
   std::unique_ptr<Staging> staging_;
   std::map<std::string, void*> functions_;
-  bool only_finds_ = false;                   // kernels are not launched
+  Recording* recording_ = nullptr;            // null: kernels are launched
   std::deque<TimedLaunch>* timed_ = nullptr;  // null: launches are not timed
   size_t launched_ = 0;
 };
@@ -168,6 +170,7 @@ class Buffer {
   size_t bytes() const { return count_ * sizeof(T); }
   Address address() const { return address_; }
   void Put(size_t place, const T* from, size_t count) {
+    if (place + count > count_) throw Error(ErrorCode::kInternal, "a buffer is too small");
     gpu_->CopyTo(address_ + place * sizeof(T), from, count * sizeof(T));
   }
   void Put(size_t place, const T& value) { Put(place, &value, 1); }

@@ -25,6 +25,13 @@ size_t StepRows(const GpuLimits& limits) {
   return Rounded(std::max(limits.sequences, limits.step_tokens));
 }
 
+// Outputs of a step whose lists pad theirs to buckets.
+size_t WithPadding(size_t outputs) {
+  constexpr size_t kGroups = GpuOutputs::kMostGroups;
+  const size_t wide = std::min(kGroups, outputs / 65);  // in buckets of 64
+  return Rounded(outputs + 63 * wide + 15 * (kGroups - wide));
+}
+
 size_t MostOutputs(const GpuLimits& limits) {
   return limits.outputs > 0 ? limits.outputs : std::max(limits.sequences, limits.step_tokens);
 }
@@ -33,7 +40,7 @@ size_t MostOutputs(const GpuLimits& limits) {
 
 GpuOutputs::GpuOutputs(const Gpu& gpu, const ModelWeights& weights, size_t wanted,
                        size_t rows_of_step, const GpuLimits& limits)
-    : capacity(Rounded(wanted) + 16 * kMostGroups),
+    : capacity(WithPadding(wanted)),
       stride(static_cast<size_t>(weights.projection().n)),
       parts((stride + kChunk - 1) / kChunk),
       rows(gpu, capacity),
@@ -79,7 +86,7 @@ GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, const Compu
   beside_.Put(0, beside);
   AlignBy(weights_.alignment());
   idle_.reserve(kMostIdleSteps);
-  CaptureGraphs();
+  RecordGraphs();
   gpu_.Wait();
 }
 
@@ -95,7 +102,7 @@ void GpuDecoder::AlignBy(const AlignmentHeads& heads) {
 const Graph& GpuDecoder::GraphOf(const Layers& layers) {
   const auto found = graphs_.find(layers);
   if (found != graphs_.end()) return *found->second;
-  auto graph = gpu_.Capture([&] {
+  auto graph = gpu_.Record([&] {
     if (layers.encodes) {
       LaunchEncoder(layers.rows);
     } else {
@@ -105,8 +112,8 @@ const Graph& GpuDecoder::GraphOf(const Layers& layers) {
   return *graphs_.emplace(layers, std::move(graph)).first->second;
 }
 
-// Those of steps that align are captured when they are needed.
-void GpuDecoder::CaptureGraphs() {
+// Those of steps that align are recorded when they are needed.
+void GpuDecoder::RecordGraphs() {
   const auto next = [](int rows) { return Bucket(static_cast<size_t>(rows) + 1); };
   const int most_encoded = Bucket(limits_.encoded_tokens);
   for (int rows = next(0); rows <= most_encoded; rows = next(rows)) GraphOf({true, rows});
@@ -222,7 +229,7 @@ void GpuDecoder::LaunchDecoder(int rows, int aligning_layer) {
     pass.Source(layer, source);
     pass.FeedForward(layer);
   }
-  decoded_.emplace(pass);  // at the end: a capture that fails must not change later steps
+  decoded_.emplace(pass);  // at the end: a recording that fails must not change later steps
 }
 
 void GpuDecoder::LaunchChoice(const Group& group, bool aligns) {

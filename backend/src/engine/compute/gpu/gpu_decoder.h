@@ -179,7 +179,7 @@ class GpuDecoder {
   void LaunchDecoder(int rows, int aligning_layer);
   void LaunchChoice(const Group& group, bool aligns);
   const Graph& GraphOf(const Layers& layers);
-  void CaptureGraphs();
+  void RecordGraphs();
   Step MakeStep(int rows, const std::vector<Wanted>& wanted);
   GpuSequence& Known(int sequence) const;
   int NewName();
