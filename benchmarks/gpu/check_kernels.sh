@@ -27,7 +27,7 @@ part() {
 nvidia-smi | tee "$output/gpu.log" || true
 [ -f "$images" ] || part images 300 python tools/gpu_images.py --output "$images" --jobs 8
 part first 120 python -m pytest -q tests/core/test_gpu_decoder.py -k alone_and_in_company
-part tests 300 python -m pytest -q tests/core/test_gpu_decoder.py
+part tests 300 python -m pytest -q tests/core/test_gpu_decoder.py tests/core/test_gpu_lists.py
 part times 300 python benchmarks/gpu/time_steps.py "$images" --output "$output/times.json"
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do

@@ -96,6 +96,20 @@ def _weight_bytes(kernel: str) -> int:
     return next((_WEIGHT_BYTES[part] for part in kernel.split("_") if part in _WEIGHT_BYTES), 0)
 
 
+def _source(rng: random.Random, tokens: int) -> list[int]:
+    return [rng.randrange(10, 5000) for _ in range(tokens)]
+
+
+def _encoding_ms(decoder: Any, sources: list[list[int]]) -> float:
+    begin = time.perf_counter()
+    names = decoder.encode(sources)
+    decoder.wait()
+    ms = 1000 * (time.perf_counter() - begin)
+    for name in names:
+        decoder.forget_encoding(name)
+    return ms
+
+
 def measure(
     model: Path, options: argparse.Namespace, kind: str, rows: int, weights_gb: float
 ) -> dict[str, Any]:
@@ -113,20 +127,10 @@ def measure(
         str(options.library), str(options.images), str(model), types, None, limits
     )
     rng = random.Random(1)
-    sources = [[rng.randrange(10, 5000) for _ in range(rng.randint(8, 40))] for _ in range(rows)]
-    encoding = [
-        timed(lambda: (decoder.encode(sources), decoder.wait())) for _ in range(options.rounds)
-    ]
-    joining = [[rng.randrange(10, 5000) for _ in range(32)] for _ in range(JOINING_TOKENS // 32)]
-
-    def join() -> None:
-        """Encodes what joins at once, and forgets it."""
-        names = decoder.encode(joining)
-        decoder.wait()
-        for name in names:
-            decoder.forget_encoding(name)
-
-    joins = [timed(join) for _ in range(options.rounds)]
+    sources = [_source(rng, rng.randint(8, 40)) for _ in range(rows)]
+    joining = [_source(rng, 32) for _ in range(JOINING_TOKENS // 32)]
+    encoding = [_encoding_ms(decoder, sources) for _ in range(options.rounds)]
+    joins = [_encoding_ms(decoder, joining) for _ in range(options.rounds)]
     names = [decoder.join(name, 1, {"limit": 250})[0] for name in decoder.encode(sources)]
     decoder.read(decoder.launch([(name, 0, [2], 1) for name in names]))
     position = 0

@@ -25,6 +25,7 @@ SLOW = (
     # The emulated GPU's threads are fibers, whose stacks AddressSanitizer warns about.
     "test_gpu_decoder.py",
     "test_gpu_faults.py",
+    "test_gpu_lists.py",
     "test_gpu_loop.py",
     "test_library.py",
     "test_tokenizer_proof.py",
