@@ -164,6 +164,7 @@ def write_models(prepared: PreparedModel, repository: Path, names: Sequence[str]
         config.instance_group[0].count = 2 if outcome.name == TWICE else 1
         if outcome.name in LOOPS:
             config.parameters["decoding"].string_value = "loop"
+            config.parameters["calls"].string_value = "refuse"
         folder = repository / outcome.name
         folder.mkdir(parents=True)
         (folder / "1").symlink_to((prepared.directory / "1").resolve())
@@ -229,7 +230,7 @@ def markdown(outcomes: Sequence[Outcome], device: str, model: str, stored: str) 
         "Answers that differ, and memory in MiB. *Engine*: CTranslate2's Python module on the same",
         f"device, in the same type, a row a call. *Company*: {_IN_FLIGHT} requests on their way,",
         "to all these models at once. `float32-twice` has two instances; `-loop`: a decode loop on",
-        "our kernels. *From float32*: CTranslate2's own.",
+        "our kernels. *From float32*: from the engine's answers in float32.",
         "",
         "| model | alone, from engine | in company, from alone | from float32 | loaded | left |",
         "|---|---|---|---|---|---|",
@@ -238,7 +239,7 @@ def markdown(outcomes: Sequence[Outcome], device: str, model: str, stored: str) 
         counts = (
             different(one.alone, one.engine),
             different(one.together, one.alone),
-            different(one.alone, outcomes[0].alone),
+            different(one.alone, outcomes[0].engine),
         )
         cells = [f"{n} ({n / rows:.2%})" for n in counts]
         cells += [f"{size / _MIB:.0f}" for size in (one.taken_bytes, one.kept_bytes)]

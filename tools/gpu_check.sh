@@ -7,7 +7,7 @@
 # Parts, all unless some are named, in this order: `kernels` (our kernels against CTranslate2, and
 # their times), `loop` (the decode loop on them), `served` (a server, its tests, answers and memory),
 # `speed` (ct2-bench on the model) and `aims` (loop, calls and Triton's Python backend on models of
-# real sizes). Their time limits add up to about 40 minutes. --cpu runs `served` and `speed` on the
+# real sizes). Together they take about 40 minutes. --cpu runs `served` and `speed` on the
 # processor; --short takes a minute, and tells nothing about speed; --model is what ct2-prepare takes
 # (default: demo). The report is FOLDER/report.md, which begins with a verdict, beside the files of
 # each step. A step that fails is named, the others go on, and the exit status is 1.
@@ -18,7 +18,7 @@ device=gpu model=demo output=gpu-check-$(date +%Y%m%d-%H%M%S) parts=
 comparison=(--stored float32 --rows 1000)
 bench=(--minutes 4 --rounds 3)
 aims=(--minutes 3 --rounds 2)
-[ "$(nproc)" -lt 8 ] || aims+=(--client-processes 4)
+[ "$(nproc)" -lt 16 ] || aims+=(--client-processes 4)
 while [ $# -gt 0 ]; do
   case $1 in
     --cpu) device=cpu ;;
@@ -56,19 +56,29 @@ failed=0
 
 # Writes what there is, also when the check is ended early.
 write_report() {
+  local verdict
+  verdict=$(python tools/gpu_report.py verdict "$output") || verdict="There is no verdict."
+  printf '%s\n\n' "$verdict"
   {
     echo "# Check on a $device"
     echo
     echo "$(date -u +%F), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)," \
       "model $model."
     echo
-    python tools/gpu_report.py verdict "$output" | tee /dev/stderr
+    echo "$verdict"
     cat "$steps"
   } >"$output/report.md"
   echo "report: $output/report.md"
 }
 trap write_report EXIT
-trap 'exit 143' TERM INT
+end_early() {
+  [ -z "$child" ] || kill "$child" 2>/dev/null || true
+  printf '%s\tEnded early\n' "$1" >>"$output/steps.tsv"
+  exit "$1"
+}
+child=
+trap 'end_early 143' TERM
+trap 'end_early 130' INT
 
 # step TITLE COMMAND...: runs a command; its output is a file of its own, and its end in the report.
 step() {
@@ -77,7 +87,10 @@ step() {
   file=$output/$(tr -c '[:alnum:]\n' - <<<"$title").txt
   echo "$title ..."
   local status=0
-  "$@" >"$file" 2>&1 || status=$?
+  "$@" >"$file" 2>&1 &
+  child=$!
+  wait "$child" || status=$?
+  child=
   [ "$status" -eq 0 ] || failed=1
   printf '%s\t%s\n' "$status" "$title" >>"$output/steps.tsv"
   {
@@ -148,10 +161,11 @@ if wanted aims; then
     --scenario streams:4 --scenario streams:48
   compared nllb-600m --shape nllb-600m "${ours[@]}" "${int8[@]}" \
     --scenario single:1 --scenario single:48
-  # The same with int8 weights and a list of a tenth of the vocabulary.
-  step "nllb-600m is written" python -c "from pathlib import Path
+  # With int8 weights and a list of a tenth of the vocabulary, against the same calls as above:
+  # float16 and the whole vocabulary.
+  step "nllb-600m is written" python -c "import sys; from pathlib import Path
 from ct2_triton.bench.shapes import write_shape
-write_shape('nllb-600m', Path('$output'))"
+write_shape('nllb-600m', Path(sys.argv[1]))" "$output"
   step "nllb-600m is prepared with a list" ct2-prepare "$output/nllb-600m" --name listed \
     --quantization int8_float16 --instance-kind "$device" --model-repository "$output/models" \
     --shortlist-from deu_Latn=python/ct2_triton/bench/sentences.txt

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the kernels of backend/gpu/ on a real GPU, for the first time and after changes; 20 minutes
+# Runs the kernels of backend/gpu/ on a real GPU, for the first time and after changes; 24 minutes
 # at most:
 #
 #   benchmarks/gpu/check_kernels.sh OUTPUT [IMAGES]

@@ -101,10 +101,13 @@ def _source(rng: random.Random, tokens: int) -> list[int]:
 
 
 def _encoding_ms(decoder: Any, sources: list[list[int]]) -> float:
-    begin = time.perf_counter()
-    names = decoder.encode(sources)
-    decoder.wait()
-    ms = 1000 * (time.perf_counter() - begin)
+    names: list[int] = []
+
+    def encode() -> None:
+        names.extend(decoder.encode(sources))
+        decoder.wait()
+
+    ms = timed(encode)
     for name in names:
         decoder.forget_encoding(name)
     return ms
@@ -136,21 +139,21 @@ def measure(
     position = 0
 
     def advance() -> None:
-        """Launches steps, each of which continues with the tokens that the last one chose."""
+        """Launches steps as a loop does: the next one runs while the last one is read."""
         nonlocal position
+        step = None
         for _ in range(options.steps):
             position += 1
-            step = decoder.launch([(name, position, [], 1) for name in names])
+            ahead = decoder.launch([(name, position, [], 1) for name in names])
+            if step is not None:
+                decoder.read(step)
+            step = ahead
         decoder.read(step)
 
     steps = [timed(advance) for _ in range(options.rounds)]
     step = statistics.median(steps) / options.steps
-    kernels = by_kernel(
-        [
-            decoder.kernel_times([(name, position + 1 + i, [], 1) for name in names])
-            for i in range(options.rounds)
-        ]
-    )
+    places = range(position + 1, position + 1 + options.rounds)
+    kernels = by_kernel([decoder.kernel_times([(n, at, [], 1) for n in names]) for at in places])
     weights_ms = decoder.weight_bytes / weights_gb / 1e6
     print(
         f"{model.name:24} {rows:4} rows: step {step:7.3f} ms ({decoder.kernels_of_last_step} "

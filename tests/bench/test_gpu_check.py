@@ -23,6 +23,7 @@ from device_report import TWICE, Outcome
 from gpu import time_steps
 from support import emulated_gpu
 from support.commands import run
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tools" / "gpu_check.sh"
@@ -42,6 +43,7 @@ def test_the_short_check_on_a_processor_passes_and_writes_its_report(tmp_path: P
     assert result.returncode == 0, report
     assert "FAILED" not in report
     assert report.count("\nPassed.\n") == 5
+    assert re.match(r"# Check on a cpu\n\n.*, model demo\.\n\nPASSED: all 5 steps\.\n", report)
     # Each model of the comparison has answered: the types of this processor, and two instances.
     rows = re.findall(r"^\| (\w[\w-]*) \| (\d+) \(.*?\) \| (\d+) \(.*?\) \|", report, re.MULTILINE)
     assert [name for name, _, _ in rows] == [*device_report.types_of("cpu"), TWICE]
@@ -68,6 +70,17 @@ def test_a_step_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None
         ("Answers and memory", "FAILED"),
         ("Speed", "FAILED"),
     ]
+
+
+@pytest.mark.server
+def test_a_check_that_is_ended_early_still_reports(tmp_path: Path) -> None:
+    command = [SCRIPT, "--cpu", "--short", "--output", tmp_path / "out"]
+    with subprocess.Popen(command, cwd=ROOT) as check:
+        wait_until(lambda: (tmp_path / "out" / "A-model-is-prepared.txt").exists())
+        check.terminate()
+    report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert check.returncode == 143
+    assert "FAILED: 1 of 1 steps: Ended early (status 143)." in report
 
 
 @needs_no_gpu
@@ -165,7 +178,7 @@ def test_ratios_and_steps_are_held_against_the_aims() -> None:
 
 def test_the_verdict_names_failed_steps_missed_aims_and_a_slow_first_row() -> None:
     times = [_step(1, 0.4), _step(16, 0.3)]
-    aims = gpu_report.held({}, times)
+    aims = gpu_report.compare_with_aims({}, times)
     steps = {"Kernels": 0, "Aims": 1}
 
     [failed, slow, missed] = gpu_report.verdict(steps, aims, times)

@@ -60,7 +60,8 @@ def test_a_graph_is_one_chain_of_kernels(driver: Any) -> None:
     function, graph, node = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     assert driver.cuModuleGetFunction(ctypes.byref(function), None, b"choose") == 0
     assert driver.cuGraphCreate(ctypes.byref(graph), 0) == 0
-    args = (ctypes.c_void_p * 1)(ctypes.addressof((ctypes.c_char * 4096)()))
+    given = (ctypes.c_char * 4096)()
+    args = (ctypes.c_void_p * 1)(ctypes.addressof(given))
     launch = KernelNode(function, (1, 1, 1, 32, 1, 1, 256), args)
 
     def add(after: Any, count: int) -> int:

@@ -95,8 +95,8 @@ def test_models_and_instances_at_once_beside_one_on_the_processor(
             ("one", on_gpu(compute_type="float32")),
             ("two", on_gpu(2, compute_type="float32")),
             ("threads", on_gpu(compute_type="float32", inter_threads=2)),
-            ("loop", on_gpu(compute_type="float32", decoding="loop")),
-            ("loops", on_gpu(2, compute_type="float32", decoding="loop")),
+            ("loop", on_gpu(compute_type="float32", decoding="loop", calls="refuse")),
+            ("loops", on_gpu(2, compute_type="float32", decoding="loop", calls="refuse")),
             ("processor", on_cpu(compute_type="float32")),
         )
     ]

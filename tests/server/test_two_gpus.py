@@ -30,6 +30,7 @@ from support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.server,
+    pytest.mark.plain_process,
     pytest.mark.skipif(count_gpus() > 0, reason="tests/server/test_gpu.py runs on real GPUs"),
 ]
 ON_TWO = "instance_group { kind: KIND_GPU gpus: [ 0, 1 ] }\n"

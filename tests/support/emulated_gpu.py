@@ -67,7 +67,8 @@ def server_environment(lost_after: int | None = None, code: int = 700) -> dict[s
     """What makes the models of a server run on the emulation.
 
     Args:
-        lost_after: Launches of graphs, the last of which fails as all that follows it.
+        lost_after: Launches of graphs, the last of which fails as all that follows it; with 0, the
+            kernels do not load.
         code: The driver's, with which they fail.
     """
     fault = {}

@@ -211,9 +211,9 @@ std::vector<Parameter> DecodingParameters() {
        kModel,
        kNone,
        "What decodes: the backend's decode loop (loop), which leaves options that it lacks to "
-       "CTranslate2 and fails the load of a model that it cannot run, but not for a GPU without "
-       "kernels; CTranslate2 alone (calls); or the loop on a CPU if it can run the model, else "
-       "CTranslate2 (auto).",
+       "CTranslate2, and the whole model on a GPU without fitting kernels, and fails the load of a "
+       "model that it cannot run; CTranslate2 alone (calls); or the loop on a CPU if it can run "
+       "the model, else CTranslate2 (auto).",
        "loop",
        {"auto", "loop", "calls"}},
       {"calls",

@@ -103,7 +103,8 @@ void LoadedModel::TryLoop() {
     if (error.code() == ErrorCode::kUnavailable) throw;  // calls need the files too
     loop_refusal_ = error.what();
     // One config serves machines with and without a GPU that has kernels.
-    if (engine_.decoding == "loop" && error.code() != ErrorCode::kNoKernels) {
+    const bool calls_may = error.code() == ErrorCode::kNoKernels && engine_.calls == "allow";
+    if (engine_.decoding == "loop" && !calls_may) {
       throw Error(ErrorCode::kUnsupported,
                   "parameter decoding: \"loop\" cannot run this model: " + loop_refusal_);
     }

@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
 from ct2_triton.bench.comparison import Plan, check_lines, compare
-from ct2_triton.bench.contenders import contender_kind
+from ct2_triton.bench.contenders import Contender, contender_kind
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.load_generator import cores_apart, leave_cores
+from ct2_triton.bench.load_generator import cores_apart, without_cores
 from ct2_triton.bench.quality import add_quality_arguments, judge
 from ct2_triton.bench.record import Run
 from ct2_triton.bench.report import (
@@ -122,8 +122,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=1,
         metavar="N",
-        help="processes that send to a server, on cores of their own if these are at most half "
-        "(default: %(default)s)",
+        help="processes that send to a server; two or more have cores of their own, if there are "
+        "four times as many (default: %(default)s)",
     )
     commands = parser.add_subparsers(dest="command", metavar="compare|quality")
     both = commands.add_parser("compare", help="print two runs side by side")
@@ -252,17 +252,18 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
 def _measure(args: argparse.Namespace, console: Console) -> Run:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    contenders = _contenders(args)
     plan = Plan(
-        contenders=_contenders(args),
+        contenders=contenders,
         scenarios=tuple(map(parse_scenario, args.scenario or (_FULL if args.full else _SMOKE))),
         rounds=args.rounds or 3,
         seconds=60 * (args.minutes or (25 if args.full else 4)),
         client_processes=args.client_processes,
-        client_cores=cores_apart(os.sched_getaffinity(0), args.client_processes),
+        client_cores=_client_cores(contenders, args),
     )
-    leave_cores(plan.client_cores)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
+        without_cores(plan.client_cores),
         tempfile.TemporaryDirectory(prefix="ct2-bench-") as folder,
         Progress(*columns, TimeElapsedColumn(), console=console) as progress,
     ):
@@ -279,6 +280,14 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
         setup = make_setup(args, Path(folder))
         workload = make_workload(args, lines, setup, plan.contenders)
         return asyncio.run(compare(setup, workload, plan, report))
+
+
+def _client_cores(contenders: Sequence[str], args: argparse.Namespace) -> tuple[int, ...]:
+    """Return the cores of the load generator; none without a server to send to."""
+    kinds = [contender_kind(name, args.device) for name in contenders]
+    if all(kind.client is Contender.client for kind in kinds):
+        return ()
+    return cores_apart(os.sched_getaffinity(0), args.client_processes)
 
 
 def make_setup(args: argparse.Namespace, folder: Path) -> Setup:

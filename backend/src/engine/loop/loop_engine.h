@@ -126,7 +126,7 @@ class LoopModel {
  public:
   // The one of these weights. It is made at the first call, and proved at the first call that
   // demands it. Does not block calls for other weights. Throws Error(kUnsupported), with the
-  // reason, if the loop cannot run the model.
+  // reason, if the loop cannot run the model, or Error(kNoKernels).
   static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights,
                                         Proving proving);
 

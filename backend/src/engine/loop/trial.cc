@@ -229,7 +229,9 @@ TrialReport TryDecoder(const DeviceModel& model, const TrialTruth& truth) {
     }
     return Trial(model, truth, &*exact).Run();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kUnsupported || model.loss()) throw;
+    const bool refused =
+        error.code() == ErrorCode::kUnsupported || error.code() == ErrorCode::kNoKernels;
+    if (refused || model.loss()) throw;
     RefuseTrial(error.what());
   } catch (const std::bad_alloc&) {
     throw;

@@ -237,4 +237,4 @@ class LoopContender(BackendContender):
 
     kind = "ct2-triton-loop"
     precisions = ()  # on a CPU, ct2-triton has decode loops by default
-    parameters: ClassVar[Mapping[str, str]] = {"decoding": "loop"}
+    parameters: ClassVar[Mapping[str, str]] = {"decoding": "loop", "calls": "refuse"}

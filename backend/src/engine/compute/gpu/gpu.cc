@@ -20,7 +20,7 @@ constexpr unsigned kNoTimes = 2;  // of an event
 constexpr size_t kStagingBytes = 1 << 20;
 constexpr size_t kStagedAtOnce = 128 << 10;  // copies of more bytes wait for the device
 
-// Of CUresult: whether the driver is not one for this image, so that no image of this file loads.
+// Whether this CUresult says that the driver cannot load our kernels.
 bool RefusesImage(int code) {
   switch (code) {
     case 200:  // an invalid image

@@ -70,7 +70,8 @@ class Gpu {
     if constexpr (std::is_same_v<Args, ProductArgs>) NoteMatrix(args.matrix);
   }
   // Makes a graph of what `launch` launches, one kernel after the other, without running it. It
-  // captures no stream: calls of other threads, as cudaDeviceSynchronize, would break a capture.
+  // captures no stream: calls of other threads, such as cudaDeviceSynchronize, would break a
+  // capture.
   std::unique_ptr<Graph> Record(const std::function<void()>& launch);
   // Times each kernel that `launch` launches, and waits for them. If the device is idle, the times
   // contain what the host takes for the launches.

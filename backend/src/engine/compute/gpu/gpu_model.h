@@ -30,7 +30,8 @@ struct GpuEngine {
 // A model whose loops run on our own kernels for GPUs.
 class GpuModel final : public DeviceModel {
  public:
-  // Throws Error(kUnsupported), with the reason, if the kernels cannot run the model.
+  // Throws Error(kUnsupported), with the reason, if the kernels cannot run the model, and
+  // Error(kNoKernels) if the GPU cannot run the kernels.
   GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place);
 
   std::unique_ptr<LoopCompute> NewCompute(RowMemory* memory) const override;
