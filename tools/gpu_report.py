@@ -120,7 +120,7 @@ def widen(model: Path, size: int = LIST_TOKENS) -> int:
         The number of tokens in the list.
     """
     folder = model / "1" / "model"
-    listed = (folder / "vmap.txt").read_text("utf-8").removeprefix("\t").split()
+    listed = (folder / "vmap.txt").read_text("utf-8").strip("\t\n").split(" ")
     vocabulary = json.loads((folder / "shared_vocabulary.json").read_text("utf-8"))
     tokens = list(dict.fromkeys([*listed, *vocabulary[: size + len(listed)]]))
     tokens = tokens[: max(size, len(listed))]

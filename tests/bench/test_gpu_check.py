@@ -200,11 +200,12 @@ def test_kernels_show_their_share_of_the_bandwidth() -> None:
 def test_a_list_is_widened_by_the_vocabulary(tmp_path: Path) -> None:
     folder = tmp_path / "1" / "model"
     folder.mkdir(parents=True)
-    (folder / "vmap.txt").write_text("\tb d\n", encoding="utf-8")
-    (folder / "shared_vocabulary.json").write_text('["a", "b", "c", "d", "e"]', encoding="utf-8")
+    (folder / "vmap.txt").write_text("\tb d\u3000\n", encoding="utf-8")
+    vocabulary = '["a", "b", "c", "d\u3000", "e"]'
+    (folder / "shared_vocabulary.json").write_text(vocabulary, encoding="utf-8")
 
     assert gpu_report.widen(tmp_path, 4) == 4
-    assert (folder / "vmap.txt").read_text(encoding="utf-8") == "\tb d a c\n"
+    assert (folder / "vmap.txt").read_text(encoding="utf-8") == "\tb d\u3000 a c\n"
 
 
 def test_steps_are_timed_kernel_by_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
