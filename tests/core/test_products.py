@@ -16,7 +16,7 @@ from ct2_triton import _core
 from support.commands import run
 
 Array = np.ndarray[Any, Any]
-NAMES = ["avx512vnni", "avxvnni", "avx2", "plain"]
+NAMES = ["amx", "avx512vnni", "avxvnni", "avx2", "plain"]
 ACTIVATIONS = ["none", "relu", "gelu", "gelu_tanh", "swish", "gelu_sigmoid", "sigmoid", "tanh"]
 
 
@@ -87,9 +87,9 @@ def test_every_count_of_rows_and_size(
     layer = Layer(outputs, inputs, bias=outputs % 2 == 0)
     packed = layer.packed(kernel)
     assert packed.kernel == kernel
-    rows = random_rows(37, inputs)
+    rows = random_rows(100, inputs)
     expected = layer.expected(rows, rounding)
-    for count in range(1, 38):
+    for count in [*range(1, 38), 65, 100]:
         answer = packed.apply(rows[:count], rounding=rounding)
         assert same_bits(answer, expected[:count]), count
 

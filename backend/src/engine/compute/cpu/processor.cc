@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include "error.h"
@@ -12,8 +14,9 @@
 namespace ct2triton {
 namespace {
 
-constexpr Instructions kAll[] = {Instructions::kPlain, Instructions::kAvx2, Instructions::kAvxVnni,
-                                 Instructions::kAvx512, Instructions::kAvx512Vnni};
+constexpr Instructions kAll[] = {Instructions::kPlain,      Instructions::kAvx2,
+                                 Instructions::kAvxVnni,    Instructions::kAvx512,
+                                 Instructions::kAvx512Vnni, Instructions::kAmx};
 
 #if defined(__x86_64__)
 
@@ -35,12 +38,28 @@ bool HasAvx512Vnni() {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
 }
 
+// Bits 24 and 25 of EDX of leaf 7. Tiles are for processes that have asked for them, because the
+// system saves 8 KiB more for each thread that uses them.
+bool HasAmx() {
+  constexpr unsigned kTilesAndInt8 = 3U << 24;
+  constexpr long kAskForState = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return HasAvx512Vnni() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+         (d & kTilesAndInt8) == kTilesAndInt8 &&
+         syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+}
+
 #else
 
 bool HasAvx2() { return false; }
 bool HasAvxVnni() { return false; }
 bool HasAvx512() { return false; }
 bool HasAvx512Vnni() { return false; }
+bool HasAmx() { return false; }
 
 #endif
 
@@ -68,6 +87,8 @@ const char* InstructionsName(Instructions instructions) {
       return "avx512";
     case Instructions::kAvx512Vnni:
       return "avx512vnni";
+    case Instructions::kAmx:
+      return "amx";
   }
   return "plain";
 }
@@ -84,13 +105,15 @@ bool ProcessorRuns(Instructions instructions) {
       return HasAvx512();
     case Instructions::kAvx512Vnni:
       return HasAvx512Vnni();
+    case Instructions::kAmx:
+      return HasAmx();
   }
   return true;
 }
 
 Instructions MostInstructions() {
   const char* value = std::getenv("CT2_TRITON_KERNELS");
-  if (value == nullptr || *value == '\0') return Instructions::kAvx512Vnni;
+  if (value == nullptr || *value == '\0') return Instructions::kAmx;
   for (const auto instructions : kAll) {
     if (InstructionsName(instructions) != std::string(value)) continue;
     if (!ProcessorRuns(instructions)) Refuse(ErrorCode::kUnsupported, value);

@@ -11,9 +11,9 @@ namespace ct2triton {
 
 // The instruction sets of kernels, least first. A processor may support a later one but not an
 // earlier.
-enum class Instructions { kPlain, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni };
+enum class Instructions { kPlain, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni, kAmx };
 
-// "plain", "avx2", "avxvnni", "avx512", "avx512vnni"
+// "plain", "avx2", "avxvnni", "avx512", "avx512vnni", "amx"
 const char* InstructionsName(Instructions instructions);
 
 // Whether this processor and its system support them.

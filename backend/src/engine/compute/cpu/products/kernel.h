@@ -98,6 +98,7 @@ extern const Kernel kPlainKernel;
 extern const Kernel kAvx2Kernel;
 extern const Kernel kAvxVnniKernel;
 extern const Kernel kAvx512VnniKernel;
+extern const Kernel kAmxKernel;
 
 extern const Kernel kPlainFloatKernel;
 extern const Kernel kAvx2FloatKernel;

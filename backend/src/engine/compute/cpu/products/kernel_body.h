@@ -50,16 +50,6 @@ class KernelOf {
   using Code = typename Tile::Code;
   using Sum = typename Tile::Sum;
   static constexpr int kOutputs = Tile::kOutputs;
-
-  // One row of one panel, once its sums are known.
-  struct Place {
-    int64_t row;
-    int64_t column;   // of the panel's first output
-    int64_t columns;  // of them that are not padding
-  };
-
-  template <typename Finish>
-  static void EachTile(const PanelView& panels, const RowView& rows, const Finish& finish);
 };
 
 inline float LargestMagnitude(const float* row, int64_t inputs) {
@@ -182,12 +172,20 @@ inline void TileSums(int64_t count, const typename Tile::Code* rows, int64_t str
   }
 }
 
+// One row of one panel, once its sums are known.
+struct Place {
+  int64_t row;
+  int64_t column;   // of the panel's first output
+  int64_t columns;  // of them that are not padding
+};
+
 // Calls finish(place, sums) for each row of each panel. A panel's weights stay in the cache for all
-// rows, which form tiles of nearly equal size.
-template <typename Tile>
-template <typename Finish>
-void KernelOf<Tile>::EachTile(const PanelView& panels, const RowView& rows, const Finish& finish) {
-  alignas(64) Sum sums[Tile::kRows][kOutputs];
+// rows, which form tiles of nearly equal size. A kernel may have an overload for its own tile.
+template <typename Tile, typename Finish>
+void EachTile(Tile /*tile*/, const PanelView& panels, const RowView& rows, const Finish& finish) {
+  using Code = typename Tile::Code;
+  constexpr int kOutputs = Tile::kOutputs;
+  alignas(64) typename Tile::Sum sums[Tile::kRows][kOutputs];
   const int64_t stride = rows.stride / static_cast<int64_t>(sizeof(Code));
   const int64_t tiles = (rows.count + Tile::kRows - 1) / Tile::kRows;
   for (int64_t column = panels.begin; column < panels.end; column += kOutputs) {
@@ -262,7 +260,7 @@ inline void Copy(const float* from, int64_t columns, float* to) {
 
 template <typename Tile>
 void KernelOf<Tile>::Write(const PanelView& panels, const RowView& rows, const WriteTail& tail) {
-  EachTile(panels, rows, [&](const Place& place, const Sum* sums) {
+  EachTile(Tile(), panels, rows, [&](const Place& place, const Sum* sums) {
     alignas(64) float values[kOutputs];
     Rescale<kOutputs>(panels, place.column, sums, rows.inverse[place.row], values);
     ActivateAll<kOutputs>(tail.activation, values);
@@ -329,7 +327,7 @@ inline void KeepSum(const float* values, ChoiceState* state) {
 template <typename Tile>
 void KernelOf<Tile>::Choose(const PanelView& panels, const RowView& rows, ChoiceState* states) {
   static_assert(kOutputs <= ChoiceState::kLanes);
-  EachTile(panels, rows, [&](const Place& place, const Sum* sums) {
+  EachTile(Tile(), panels, rows, [&](const Place& place, const Sum* sums) {
     ChoiceState* state = states + place.row;
     alignas(64) float values[kOutputs];
     Rescale<kOutputs>(panels, place.column, sums, rows.inverse[place.row], values);

@@ -11,6 +11,7 @@ namespace {
 // Among kernels for the same type of weights.
 constexpr KernelEntry<Kernel> kFastestFirst[] = {
 #if defined(__x86_64__)
+    {Instructions::kAmx, &kAmxKernel},
     {Instructions::kAvx512Vnni, &kAvx512VnniKernel},
     {Instructions::kAvxVnni, &kAvxVnniKernel},
     {Instructions::kAvx2, &kAvx2Kernel},
