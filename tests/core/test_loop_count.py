@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from core.engine_truth import EngineTruth, ragged_rows
@@ -81,6 +85,31 @@ def test_steps_are_measured_when_a_model_is_loaded(engine_model: Path) -> None:
     assert numbers[-1] == _core.usable_cores()
     assert all(first > 0 and further >= 0 for _, first, further in times)
     assert _core.Translator(str(engine_model), {"decoding": "calls"}).step_times == []
+
+
+def test_steps_are_measured_when_other_work_of_the_process_has_ended(
+    engine_model: Path, tmp_path: Path
+) -> None:
+    """Models load side by side. Each used to measure the others, and half of them got one loop."""
+    mine = shutil.copytree(engine_model, tmp_path / "model")
+    ended = threading.Event()
+    matrix = np.ones((256, 256), np.float32)
+
+    def work() -> None:
+        until = time.monotonic() + 1  # sooner than a load gives up
+        while time.monotonic() < until:
+            matrix @ matrix
+        ended.set()
+
+    other = threading.Thread(target=work)
+    other.start()
+    times = _core.Translator(str(mine), {"decoding": "loop"}).step_times
+    was_quiet = ended.is_set()
+    other.join()
+    assert was_quiet
+    assert times
+    firsts = [first for _, first, _ in times]
+    assert firsts == sorted(firsts), "beside other loops, a step is never shorter"
 
 
 def _run(engine_model: Path, sources: Any, times: Times, meeting: int = 0) -> tuple[int, bool]:

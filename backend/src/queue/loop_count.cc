@@ -9,8 +9,8 @@ namespace {
 // Another loop must shorten steps by at least this factor to be worth its memory reads.
 constexpr double kWorthwhile = 1.02;
 // Steps that get longer by less than this factor beside other loops count as equally long: the
-// difference is noise, or fewer rows in each loop make up for it.
-constexpr double kNoise = 1.15;
+// difference may be noise, and if it is not, fewer rows in each loop make up for most of it.
+constexpr double kNoise = 1.35;
 
 // Time of a step when `loops` loops run at once, interpolated between the measured numbers of
 // loops. Once a shared resource is exhausted, the time grows with the number of loops.
@@ -26,14 +26,22 @@ StepTime At(const StepTimes& times, size_t loops) {
           std::max(below.further_row_ns, part * above->further_row_ns)};
 }
 
-// Running beside other loops never makes a step shorter.
+// Running beside other loops never makes a step shorter. What was measured is compared, steps of
+// one row and of a tile of rows, because noise may be most of their difference.
 StepTimes WithoutNoise(StepTimes times) {
+  constexpr double kFurther = kMeasuredRows - 1;
+  const auto tile_ns = [](const StepTime& time) {
+    return time.first_row_ns + kFurther * time.further_row_ns;
+  };
+  const auto smooth = [](double alone, double before, double now) {
+    return now < alone * kNoise ? before : std::max(before, now);
+  };
+  const StepTime alone = times[0];
   for (size_t i = 1; i < times.size(); ++i) {
-    const auto smooth = [](double alone, double before, double* now) {
-      *now = *now < alone * kNoise ? before : std::max(before, *now);
-    };
-    smooth(times[0].first_row_ns, times[i - 1].first_row_ns, &times[i].first_row_ns);
-    smooth(times[0].further_row_ns, times[i - 1].further_row_ns, &times[i].further_row_ns);
+    const StepTime& before = times[i - 1];
+    const double tile = smooth(tile_ns(alone), tile_ns(before), tile_ns(times[i]));
+    const double first = smooth(alone.first_row_ns, before.first_row_ns, times[i].first_row_ns);
+    times[i] = {times[i].loops, first, std::max(0.0, (tile - first) / kFurther)};
   }
   return times;
 }

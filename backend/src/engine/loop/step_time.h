@@ -14,6 +14,10 @@ struct StepTime {
   double further_row_ns = 0;
 };
 
+// Rows of the longer steps that are measured: those of a tile, which our kernels multiply at a
+// time.
+constexpr size_t kMeasuredRows = 12;
+
 // From one loop to one on each thread. Empty: unknown.
 using StepTimes = std::vector<StepTime>;
 

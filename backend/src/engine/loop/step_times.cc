@@ -5,21 +5,24 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <list>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "engine/model/weights.h"
 #include "engine/search/search_options.h"
+#include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
 
-constexpr size_t kTile = 12;   // rows that our kernels multiply at a time
 constexpr size_t kRounds = 2;  // apart in time, so that other work of the machine may end
 // A tile's processor time from which on one round is enough: disturbances are short beside it, and
 // such a large model takes long to load anyway.
@@ -30,11 +33,21 @@ constexpr uint64_t kEnough_ns = 10'000'000;  // of processor time per loop and n
 constexpr size_t kGrowth = 4;                // factor from one number of loops to the next
 constexpr int64_t kTokens = 2 * kMostSteps + 2;
 
-uint64_t ThreadTime_ns() {
+// Other work of this process, as a share of the measured loops', from which on a round is
+// disturbed: other models load, or translate. One that is measured 1.5 to 2.5 times too slow may
+// get one loop where two are better, for as long as it is loaded.
+constexpr double kMostOther = 0.125;
+constexpr uint64_t kPatience_ns = 2'000'000'000;  // to wait for a round without it
+constexpr std::chrono::milliseconds kPause{50};   // between rounds with it
+
+uint64_t Time_ns(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
+
+uint64_t ThreadTime_ns() { return Time_ns(CLOCK_THREAD_CPUTIME_ID); }
+uint64_t ProcessTime_ns() { return Time_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
 double Nth(std::vector<double> values, size_t n) {
   const auto nth = values.begin() + static_cast<std::ptrdiff_t>(n);
@@ -51,6 +64,23 @@ double Median(std::vector<double> values) {
 struct Measured {
   double one_row_ns = std::numeric_limits<double>::infinity();
   double tile_ns = std::numeric_limits<double>::infinity();
+
+  void KeepShorter(const Measured& other) {
+    one_row_ns = std::min(one_row_ns, other.one_row_ns);
+    tile_ns = std::min(tile_ns, other.tile_ns);
+  }
+};
+
+// Those for several, and the processor time that was spent meanwhile.
+struct Round {
+  std::map<size_t, Measured> by_loops;
+  uint64_t own_ns = 0;
+  uint64_t all_ns = 0;  // of the process
+
+  const Measured& alone() const { return by_loops.at(1); }
+  bool disturbed() const {
+    return static_cast<double>(all_ns) > (1 + kMostOther) * static_cast<double>(own_ns);
+  }
 };
 
 // A greedy row that ends only at its limit, after the measured steps.
@@ -100,13 +130,15 @@ class MeasuredLoop {
     meeting->Wait();
     Try([&] { one_row_ns_ = StepTime_ns(); });
     meeting->Wait();
-    Try([&] { Admit(kTile - 1), loop_->Step(&listener_); });
+    Try([&] { Admit(kMeasuredRows - 1), loop_->Step(&listener_); });
     meeting->Wait();
     Try([&] { tile_ns_ = StepTime_ns(); });
+    spent_ns_ = ThreadTime_ns();
   }
   bool failed() const { return failed_ || one_row_ns_ <= 0 || tile_ns_ <= 0; }
   double one_row_ns() const { return one_row_ns_; }
   double tile_ns() const { return tile_ns_; }
+  uint64_t spent_ns() const { return spent_ns_; }
 
  private:
   template <class Action>
@@ -139,11 +171,13 @@ class MeasuredLoop {
   IgnoringListener listener_;
   double one_row_ns_ = 0;
   double tile_ns_ = 0;
+  uint64_t spent_ns_ = 0;  // by its thread
   bool failed_ = false;
 };
 
-// Keeps the shorter times in `least`. Throws std::system_error if threads cannot be started.
-bool Measure(std::list<MeasuredLoop>* loops, Measured* least) {
+// Adds to a round. False if a loop failed. Throws std::system_error if threads cannot be started.
+bool Measure(std::list<MeasuredLoop>* loops, Round* round) {
+  const uint64_t begin_ns = ProcessTime_ns();
   Meeting meeting(loops->size());
   std::vector<std::thread> threads;
   threads.reserve(loops->size());
@@ -161,14 +195,15 @@ bool Measure(std::list<MeasuredLoop>* loops, Measured* least) {
     throw;
   }
   for (auto& thread : threads) thread.join();
+  round->all_ns += ProcessTime_ns() - begin_ns;
   std::vector<double> one_row, tile;
   for (const MeasuredLoop& loop : *loops) {
     if (loop.failed()) return false;
+    round->own_ns += loop.spent_ns();
     one_row.push_back(loop.one_row_ns());
     tile.push_back(loop.tile_ns());
   }
-  least->one_row_ns = std::min(least->one_row_ns, Median(std::move(one_row)));
-  least->tile_ns = std::min(least->tile_ns, Median(std::move(tile)));
+  round->by_loops[loops->size()] = {Median(std::move(one_row)), Median(std::move(tile))};
   return true;
 }
 
@@ -177,6 +212,43 @@ std::set<size_t> LoopNumbers(const Cores& cores) {
   std::set<size_t> numbers = {1, cores.physical, cores.threads};
   for (size_t loops = 1; loops < cores.threads; loops *= kGrowth) numbers.insert(loops);
   return numbers;
+}
+
+// Nothing if a loop failed. One at a time, because models load side by side.
+std::optional<Round> MeasureRound(const CheckedRow& row, const Cores& cores,
+                                  const NewLoop& new_loop) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard<std::mutex> lock(one_at_a_time);
+  Round round;
+  for (const size_t count : LoopNumbers(cores)) {
+    std::list<MeasuredLoop> loops;
+    while (loops.size() < count) loops.emplace_back(row, new_loop());
+    if (!Measure(&loops, &round)) return std::nullopt;
+  }
+  return round;
+}
+
+// How much longer steps are beside other loops is compared within a round, whose parts are near in
+// time, and the least of the rounds counts: other machines' work on the same processor may make the
+// same step half as long again for seconds, and a loop too few costs more than one too many.
+StepTimes TimesOf(const std::vector<Round>& rounds) {
+  Measured alone;
+  std::map<size_t, Measured> factors;
+  for (const Round& round : rounds) {
+    alone.KeepShorter(round.alone());
+    for (const auto& [count, of] : round.by_loops) {
+      factors[count].KeepShorter(
+          {of.one_row_ns / round.alone().one_row_ns, of.tile_ns / round.alone().tile_ns});
+    }
+  }
+  StepTimes times;
+  for (const auto& [count, factor] : factors) {
+    const double one_row_ns = alone.one_row_ns * std::max(1.0, factor.one_row_ns);
+    const double tile_ns = alone.tile_ns * std::max(1.0, factor.tile_ns);
+    times.push_back(
+        {count, one_row_ns, std::max(0.0, (tile_ns - one_row_ns) / (kMeasuredRows - 1))});
+  }
+  return times;
 }
 
 }  // namespace
@@ -188,24 +260,22 @@ double UndisturbedStep_ns(std::vector<double> times_ns) {
 }
 
 StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
-                       const std::function<std::unique_ptr<LoopEngine>()>& new_loop) noexcept {
+                       const NewLoop& new_loop) noexcept {
   try {
     const CheckedRow row = MakeRow(weights);
-    std::map<size_t, Measured> least;
-    for (size_t round = 0; round < kRounds; ++round) {
-      if (round > 0 && least.begin()->second.tile_ns >= kLongTile_ns) break;
-      for (const size_t count : LoopNumbers(cores)) {
-        std::list<MeasuredLoop> loops;
-        while (loops.size() < count) loops.emplace_back(row, new_loop());
-        if (!Measure(&loops, &least[count])) return {};
-      }
+    const uint64_t patient_until_ns = SteadyNow_ns() + kPatience_ns;
+    std::vector<Round> rounds;  // the undisturbed ones, if there are any
+    for (size_t undisturbed = 0; undisturbed < kRounds;) {
+      std::optional<Round> round = MeasureRound(row, cores, new_loop);
+      if (!round) return {};
+      const bool disturbed = round->disturbed();
+      if (!disturbed && undisturbed++ == 0) rounds.clear();
+      if (!disturbed || undisturbed == 0) rounds.push_back(std::move(*round));
+      if (undisturbed > 0 && rounds.back().alone().tile_ns >= kLongTile_ns) break;
+      if (SteadyNow_ns() >= patient_until_ns) break;
+      if (disturbed) std::this_thread::sleep_for(kPause);
     }
-    StepTimes times;
-    for (const auto& [count, of] : least) {
-      const double further_ns = (of.tile_ns - of.one_row_ns) / (kTile - 1);
-      times.push_back({count, of.one_row_ns, std::max(0.0, further_ns)});
-    }
-    return times;
+    return TimesOf(rounds);
   } catch (...) {  // no memory or no threads: step times stay unknown
     return {};
   }
