@@ -109,7 +109,7 @@ def test_steps_are_measured_when_other_work_of_the_process_has_ended(
     assert was_quiet
     assert times
     firsts = [first for _, first, _ in times]
-    assert firsts == sorted(firsts), "beside other loops, a step is never shorter"
+    assert firsts == sorted(firsts), "beside more loops, a step is never shorter"
 
 
 def _run(engine_model: Path, sources: Any, times: Times, meeting: int = 0) -> tuple[int, bool]:

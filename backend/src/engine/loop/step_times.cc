@@ -33,12 +33,13 @@ constexpr uint64_t kEnough_ns = 10'000'000;  // of processor time per loop and n
 constexpr size_t kGrowth = 4;                // factor from one number of loops to the next
 constexpr int64_t kTokens = 2 * kMostSteps + 2;
 
-// Other work of this process, as a share of the measured loops', from which on a round is
-// disturbed: other models load, or translate. One that is measured 1.5 to 2.5 times too slow may
-// get one loop where two are better, for as long as it is loaded.
+// Other work of this process, in cores, from which on it disturbs a measurement: other models load,
+// or translate. One that is measured 1.5 to 2.5 times too slow may get one loop where two are better,
+// for as long as it is loaded.
 constexpr double kMostOther = 0.125;
-constexpr uint64_t kPatience_ns = 2'000'000'000;  // to wait for a round without it
-constexpr std::chrono::milliseconds kPause{50};   // between rounds with it
+constexpr uint64_t kOfThreads_ns = 1'000'000;     // that starting and joining threads may take
+constexpr uint64_t kPatience_ns = 2'000'000'000;  // to wait until there is none
+constexpr std::chrono::milliseconds kPause{50};   // between looks whether there is any
 
 uint64_t Time_ns(clockid_t clock) {
   timespec now{};
@@ -71,17 +72,39 @@ struct Measured {
   }
 };
 
-// Those for several, and the processor time that was spent meanwhile.
+// Those for several, and the other work meanwhile, in cores.
 struct Round {
   std::map<size_t, Measured> by_loops;
-  uint64_t own_ns = 0;
-  uint64_t all_ns = 0;  // of the process
+  double other = 0;
 
   const Measured& alone() const { return by_loops.at(1); }
-  bool disturbed() const {
-    return static_cast<double>(all_ns) > (1 + kMostOther) * static_cast<double>(own_ns);
-  }
+  bool disturbed() const { return other > kMostOther; }
 };
+
+// How many cores the process uses from now on, beside what is told.
+class OtherWork {
+ public:
+  double Cores(uint64_t own_ns) const {
+    const uint64_t all_ns = ProcessTime_ns() - process_ns_;
+    const auto wall_ns = static_cast<double>(std::max<uint64_t>(1, SteadyNow_ns() - start_ns_));
+    const uint64_t mine_ns = own_ns + kOfThreads_ns;
+    return all_ns <= mine_ns ? 0 : static_cast<double>(all_ns - mine_ns) / wall_ns;
+  }
+
+ private:
+  const uint64_t start_ns_ = SteadyNow_ns();
+  const uint64_t process_ns_ = ProcessTime_ns();
+};
+
+// Waits until this process does little. False if it does more until the given time.
+bool WaitForQuiet(uint64_t until_ns) {
+  while (SteadyNow_ns() < until_ns) {
+    const OtherWork other;
+    std::this_thread::sleep_for(kPause);
+    if (other.Cores(0) <= kMostOther) return true;
+  }
+  return false;
+}
 
 // A greedy row that ends only at its limit, after the measured steps.
 CheckedRow MakeRow(const Weights& weights) {
@@ -177,7 +200,8 @@ class MeasuredLoop {
 
 // Adds to a round. False if a loop failed. Throws std::system_error if threads cannot be started.
 bool Measure(std::list<MeasuredLoop>* loops, Round* round) {
-  const uint64_t begin_ns = ProcessTime_ns();
+  const OtherWork other;
+  uint64_t own_ns = 0;
   Meeting meeting(loops->size());
   std::vector<std::thread> threads;
   threads.reserve(loops->size());
@@ -195,14 +219,14 @@ bool Measure(std::list<MeasuredLoop>* loops, Round* round) {
     throw;
   }
   for (auto& thread : threads) thread.join();
-  round->all_ns += ProcessTime_ns() - begin_ns;
   std::vector<double> one_row, tile;
   for (const MeasuredLoop& loop : *loops) {
     if (loop.failed()) return false;
-    round->own_ns += loop.spent_ns();
+    own_ns += loop.spent_ns();
     one_row.push_back(loop.one_row_ns());
     tile.push_back(loop.tile_ns());
   }
+  round->other = std::max(round->other, other.Cores(own_ns));
   round->by_loops[loops->size()] = {Median(std::move(one_row)), Median(std::move(tile))};
   return true;
 }
@@ -228,6 +252,20 @@ std::optional<Round> MeasureRound(const CheckedRow& row, const Cores& cores,
   return round;
 }
 
+// Undisturbed rounds, or the least disturbed one until there are any.
+void Keep(Round round, std::vector<Round>* rounds) {
+  if (!rounds->empty() && rounds->back().disturbed()) {
+    if (round.other >= rounds->back().other) return;
+    rounds->clear();
+  }
+  if (rounds->empty() || !round.disturbed()) rounds->push_back(std::move(round));
+}
+
+bool Suffice(const std::vector<Round>& rounds) {
+  if (rounds.back().disturbed()) return false;
+  return rounds.size() >= kRounds || rounds.back().alone().tile_ns >= kLongTile_ns;
+}
+
 // How much longer steps are beside other loops is compared within a round, whose parts are near in
 // time, and the least of the rounds counts: other machines' work on the same processor may make the
 // same step half as long again for seconds, and a loop too few costs more than one too many.
@@ -242,9 +280,11 @@ StepTimes TimesOf(const std::vector<Round>& rounds) {
     }
   }
   StepTimes times;
-  for (const auto& [count, factor] : factors) {
-    const double one_row_ns = alone.one_row_ns * std::max(1.0, factor.one_row_ns);
-    const double tile_ns = alone.tile_ns * std::max(1.0, factor.tile_ns);
+  double one_row_ns = alone.one_row_ns;
+  double tile_ns = alone.tile_ns;
+  for (const auto& [count, factor] : factors) {  // beside more loops, a step is never shorter
+    one_row_ns = std::max(one_row_ns, alone.one_row_ns * factor.one_row_ns);
+    tile_ns = std::max(tile_ns, alone.tile_ns * factor.tile_ns);
     times.push_back(
         {count, one_row_ns, std::max(0.0, (tile_ns - one_row_ns) / (kMeasuredRows - 1))});
   }
@@ -263,18 +303,15 @@ StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
                        const NewLoop& new_loop) noexcept {
   try {
     const CheckedRow row = MakeRow(weights);
-    const uint64_t patient_until_ns = SteadyNow_ns() + kPatience_ns;
-    std::vector<Round> rounds;  // the undisturbed ones, if there are any
-    for (size_t undisturbed = 0; undisturbed < kRounds;) {
+    const uint64_t until_ns = SteadyNow_ns() + kPatience_ns;
+    std::vector<Round> rounds;
+    bool disturbed = false;
+    do {
       std::optional<Round> round = MeasureRound(row, cores, new_loop);
       if (!round) return {};
-      const bool disturbed = round->disturbed();
-      if (!disturbed && undisturbed++ == 0) rounds.clear();
-      if (!disturbed || undisturbed == 0) rounds.push_back(std::move(*round));
-      if (undisturbed > 0 && rounds.back().alone().tile_ns >= kLongTile_ns) break;
-      if (SteadyNow_ns() >= patient_until_ns) break;
-      if (disturbed) std::this_thread::sleep_for(kPause);
-    }
+      disturbed = round->disturbed();
+      Keep(std::move(*round), &rounds);
+    } while (!Suffice(rounds) && (!disturbed || WaitForQuiet(until_ns)));
     return TimesOf(rounds);
   } catch (...) {  // no memory or no threads: step times stay unknown
     return {};

@@ -23,7 +23,7 @@ using NewLoop = std::function<std::unique_ptr<LoopEngine>()>;
 // Measures StepTimes with steps of one row and of a tile of rows, in processor time and, if they
 // are short, twice, so that other work of the machine has little effect. Takes about 60 ms per
 // number of loops, or about 8 steps if that is longer; two seconds or more where other work of this
-// process does not end, which then has its effect.
+// process does not end; the least disturbed measurement then counts.
 StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
                        const NewLoop& new_loop) noexcept;
 

@@ -38,9 +38,8 @@ bool HasAvx512Vnni() {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
 }
 
-// Bits 24 and 25 of EDX of leaf 7. Tiles are for processes that have asked for them, because the
-// system saves 8 KiB more for each thread that uses them.
-bool HasAmx() {
+// Bits 24 and 25 of EDX of leaf 7, and the system's permission.
+bool MayUseAmx() {
   constexpr unsigned kTilesAndInt8 = 3U << 24;
   constexpr long kAskForState = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;
@@ -51,6 +50,12 @@ bool HasAmx() {
   return HasAvx512Vnni() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
          (d & kTilesAndInt8) == kTilesAndInt8 &&
          syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+}
+
+// Once, so that all layers of a model have the same kernel.
+bool HasAmx() {
+  static const bool has = MayUseAmx();
+  return has;
 }
 
 #else
