@@ -79,7 +79,18 @@ def test_the_plain_kernel_is_always_there() -> None:
 @pytest.mark.parametrize("rounding", ["once", "twice", "signed"])
 @pytest.mark.parametrize(
     ("outputs", "inputs"),
-    [(1, 1), (7, 3), (16, 64), (32, 512), (33, 65), (100, 130), (96, 2048), (530, 514), (70, 62), (530, 512)],
+    [
+        (1, 1),
+        (7, 3),
+        (16, 64),
+        (32, 512),
+        (33, 65),
+        (100, 130),
+        (96, 2048),
+        (530, 514),
+        (70, 62),
+        (530, 512),
+    ],
 )
 def test_every_count_of_rows_and_size(
     kernel: str, outputs: int, inputs: int, rounding: str

@@ -34,8 +34,8 @@ constexpr size_t kGrowth = 4;                // factor from one number of loops 
 constexpr int64_t kTokens = 2 * kMostSteps + 2;
 
 // Other work of this process, in cores, from which on it disturbs a measurement: other models load,
-// or translate. One that is measured 1.5 to 2.5 times too slow may get one loop where two are better,
-// for as long as it is loaded.
+// or translate. One that is measured 1.5 to 2.5 times too slow may get one loop where two are
+// better, for as long as it is loaded.
 constexpr double kMostOther = 0.125;
 constexpr uint64_t kOfThreads_ns = 1'000'000;     // that starting and joining threads may take
 constexpr uint64_t kPatience_ns = 2'000'000'000;  // to wait until there is none

@@ -9,10 +9,8 @@ namespace {
 // Fastest first.
 constexpr KernelEntry<Kernel> kInt8Kernels[] = {
 #if defined(__x86_64__)
-    {Instructions::kAmx, &kAmxKernel},
-    {Instructions::kAvx512Vnni, &kAvx512VnniKernel},
-    {Instructions::kAvxVnni, &kAvxVnniKernel},
-    {Instructions::kAvx2, &kAvx2Kernel},
+    {Instructions::kAmx, &kAmxKernel},         {Instructions::kAvx512Vnni, &kAvx512VnniKernel},
+    {Instructions::kAvxVnni, &kAvxVnniKernel}, {Instructions::kAvx2, &kAvx2Kernel},
 #endif
     {Instructions::kPlain, &kPlainKernel},
 };
