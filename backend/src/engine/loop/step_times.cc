@@ -78,7 +78,8 @@ struct Round {
   double other = 0;
 
   const Measured& alone() const { return by_loops.at(1); }
-  bool disturbed() const { return other > kMostOther; }
+  // Also if a tile takes no longer than a row: then something else did.
+  bool disturbed() const { return other > kMostOther || alone().tile_ns <= alone().one_row_ns; }
 };
 
 // How many cores the process uses from now on, beside what is told.
@@ -238,11 +239,9 @@ std::set<size_t> LoopNumbers(const Cores& cores) {
   return numbers;
 }
 
-// Nothing if a loop failed. One at a time, because models load side by side.
+// Nothing if a loop failed.
 std::optional<Round> MeasureRound(const CheckedRow& row, const Cores& cores,
                                   const NewLoop& new_loop) {
-  static std::mutex one_at_a_time;
-  const std::lock_guard<std::mutex> lock(one_at_a_time);
   Round round;
   for (const size_t count : LoopNumbers(cores)) {
     std::list<MeasuredLoop> loops;
@@ -304,6 +303,9 @@ StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
   try {
     const CheckedRow row = MakeRow(weights);
     const uint64_t until_ns = SteadyNow_ns() + kPatience_ns;
+    // Models load side by side. While one is measured or waits for that, no other is.
+    static std::mutex one_at_a_time;
+    const std::lock_guard<std::mutex> lock(one_at_a_time);
     std::vector<Round> rounds;
     bool disturbed = false;
     do {
