@@ -78,8 +78,7 @@ struct Round {
   double other = 0;
 
   const Measured& alone() const { return by_loops.at(1); }
-  // Also if a tile takes no longer than a row: then something else did.
-  bool disturbed() const { return other > kMostOther || alone().tile_ns <= alone().one_row_ns; }
+  bool disturbed() const { return other > kMostOther; }
 };
 
 // How many cores the process uses from now on, beside what is told.
