@@ -14,6 +14,7 @@ import pytest
 
 from core.engine_truth import EngineTruth, ragged_rows
 from ct2_triton import _core
+from ct2_triton.prepare.shipped import FOLDER
 
 Times = list[tuple[int, float, float]]
 
@@ -87,26 +88,28 @@ def test_steps_are_measured_when_a_model_is_loaded(engine_model: Path) -> None:
     assert _core.Translator(str(engine_model), {"decoding": "calls"}).step_times == []
 
 
-def test_steps_are_measured_when_other_work_of_the_process_has_ended(
-    engine_model: Path, tmp_path: Path
-) -> None:
+def test_steps_are_measured_when_other_work_of_the_process_has_ended(tmp_path: Path) -> None:
     """Models load side by side. Each used to measure the others, and half of them got one loop."""
-    mine = shutil.copytree(engine_model, tmp_path / "model")
-    ended = threading.Event()
+    mine = shutil.copytree(FOLDER / "model", tmp_path / "model")
     matrix = np.ones((256, 256), np.float32)
+    started = threading.Barrier(4)
 
     def work() -> None:
+        matrix @ matrix
+        started.wait()
         until = time.monotonic() + 1  # sooner than a load gives up
         while time.monotonic() < until:
             matrix @ matrix
-        ended.set()
 
-    other = threading.Thread(target=work)
-    other.start()
+    others = [threading.Thread(target=work) for _ in range(3)]
+    for other in others:
+        other.start()
+    started.wait()
     times = _core.Translator(str(mine), {"decoding": "loop"}).step_times
-    was_quiet = ended.is_set()
-    other.join()
-    assert was_quiet
+    still_working = any(other.is_alive() for other in others)
+    for other in others:
+        other.join()
+    assert not still_working
     assert times
     firsts = [first for _, first, _ in times]
     assert firsts == sorted(firsts), "beside more loops, a step is never shorter"
