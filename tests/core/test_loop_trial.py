@@ -13,6 +13,7 @@ from core import loop_matrix
 from ct2_triton import _core
 from ct2_triton.prepare.shipped import FOLDER
 from support.commands import run
+from support.processor import is_intel
 from support.tiny import tiny_engine_model
 
 DEMO = FOLDER / "model"
@@ -43,9 +44,10 @@ def test_every_kind_passes(models: dict[str, Path], kind: str, compute_type: str
     report = _core.LoopModel(str(models[kind]), {"compute_type": compute_type}).trial()
 
     assert report.tokens == 12
-    # The library may multiply floats in another order: on Intel with MKL. Of what these tiny models
-    # then round to int8, little flips.
-    assert report.largest_error < report.tolerance / (1 if compute_type == "int8" else 10)
+    # The library may multiply floats in another order; of what is rounded to int8 little flips. On
+    # Intel it does, with MKL, and in these tiny models a flip shows more.
+    parts = (1 if is_intel() else 2) if compute_type == "int8" else 10
+    assert report.largest_error < report.tolerance / parts
     assert report.hypotheses == 2
     assert report.beam_error < report.tolerance / 10
     assert report.ns > 0

@@ -36,6 +36,14 @@ def use_exact_int8() -> None:
         os.environ.setdefault("CT2_USE_MKL", "1")
 
 
+def is_intel() -> bool:
+    """Whether CTranslate2 multiplies floats with MKL by itself here."""
+    try:
+        return "GenuineIntel" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+
+
 @cache
 def missing_core() -> str | None:
     """Why the compiled core cannot be imported; None where it can."""
