@@ -7,7 +7,7 @@ Models have random weights of the shape (ct2_triton.bench.shapes). For each numb
 of 8 to 40 tokens are encoded, and the rows take some steps, several of them in one go. Prints the
 median of the rounds, and the share of a step that reading its weights takes at the bandwidth of a
 copy in the GPU's memory. The output also has the time of each kernel of a step, launched one by one
-behind other work; tools/gpu_report.py makes tables of it.
+behind other work; tools/machine_report.py makes tables of it.
 """
 
 from __future__ import annotations

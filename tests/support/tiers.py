@@ -30,9 +30,9 @@ LONG = {
     "bench/test_workload.py::test_the_sentences_are_those_that_the_grammar_gives": (
         "draws 2,000 sentences"
     ),
-    "bench/test_gpu_check.py"
+    "bench/test_machine_check.py"
     "::test_a_step_that_fails_is_named_and_the_others_go_on": "all steps of a check of GPUs",
-    "bench/test_gpu_check.py"
+    "bench/test_machine_check.py"
     "::test_the_short_check_on_a_processor_passes_and_writes_its_report": "the same",
     **{
         f"core/test_gpu_decoder.py::test_{name}": _EMULATED

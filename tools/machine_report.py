@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of tools/gpu_check.sh: what it lacks here, tables of what it measured, and a verdict.
+"""Parts of tools/machine_check.sh: what it lacks here, tables of what it measured, and a verdict.
 
-python tools/gpu_report.py missing kernels loop    # what these parts need and is not here
-python tools/gpu_report.py widen MODEL             # makes a prepared model's list a usual size
-python tools/gpu_report.py kernels FOLDER          # writes FOLDER/kernels.md
-python tools/gpu_report.py aims FOLDER             # writes FOLDER/aims.md
-python tools/gpu_report.py verdict FOLDER          # prints it, from FOLDER/steps.tsv and the above
+python tools/machine_report.py missing kernels loop  # what these parts need and is not here
+python tools/machine_report.py widen MODEL           # makes a prepared model's list a usual size
+python tools/machine_report.py kernels FOLDER        # writes FOLDER/kernels.md
+python tools/machine_report.py aims FOLDER           # writes FOLDER/aims.md
+python tools/machine_report.py verdict FOLDER        # prints it, from all of the above
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _BASE = "transformer-base-float16"
 
 
 def missing(parts: list[str]) -> list[str]:
-    """Return what these parts of gpu_check.sh need and this machine lacks."""
+    """Return what these parts of machine_check.sh need and this machine lacks."""
     lacks = []
     if count_gpus() == 0:
         lacks.append("a GPU (the driver, libcuda.so.1); --cpu runs the same steps without one")
@@ -300,7 +300,7 @@ def main() -> int:
     if options.command == "missing":
         lacks = missing(options.parts)
         for lack in lacks:
-            print(f"gpu_check.sh: missing here: {lack}", file=sys.stderr)
+            print(f"machine_check.sh: missing here: {lack}", file=sys.stderr)
         return 1 if lacks else 0
     if options.command == "widen":
         print(f"{widen(options.model)} tokens")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/gpu_check.sh and what it is made of, on the processor; the rest where there is a GPU."""
+"""tools/machine_check.sh and its parts, on the processor; the rest where there is a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import device_report
-import gpu_report
+import machine_report
 from ct2_triton.bench.contenders import contender_names, make_contender
 from ct2_triton.bench.record import Round, Run, Sample, ScenarioRecord
 from ct2_triton.bench.setup import Setup
@@ -26,7 +26,7 @@ from support.commands import run
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "tools" / "gpu_check.sh"
+SCRIPT = ROOT / "tools" / "machine_check.sh"
 needs_no_gpu = pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU here")
 
 
@@ -37,7 +37,7 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.server
 def test_the_short_check_on_a_processor_passes_and_writes_its_report(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
-    (command,) = re.findall(r"^(tools/gpu_check\.sh --cpu.*) gpu-check$", page, re.MULTILINE)
+    (command,) = re.findall(r"^(tools/machine_check\.sh --cpu --short.*) \S+$", page, re.MULTILINE)
     result = _run("bash", "-c", f"{command} {tmp_path / 'out'}")
     report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert result.returncode == 0, report
@@ -155,14 +155,14 @@ def _run_of(seconds: dict[str, float]) -> Run:
 
     rounds = tuple(one(*each) for each in seconds.items())
     scenario = ScenarioRecord("single:16", "", 4, {}, rounds)
-    return Run("", gpu_report.CALLS, {}, {}, {}, {}, {}, (scenario,))
+    return Run("", machine_report.CALLS, {}, {}, {}, {}, {}, (scenario,))
 
 
 def test_ratios_and_steps_are_held_against_the_aims() -> None:
-    run_ = _run_of({gpu_report.CALLS: 2.0, gpu_report.LOOP: 0.25})
+    run_ = _run_of({machine_report.CALLS: 2.0, machine_report.LOOP: 0.25})
     times = [_step(16, 0.22), _step(48, 0.3), _step(128, 9.0)]
 
-    table = gpu_report.aims_table({"transformer-base": run_}, times)
+    table = machine_report.aims_table({"transformer-base": run_}, times)
 
     ours = "of ct2-triton-loop-float16 / ct2-triton-float16"
     assert f"| transformer-base, single:16: source tokens/s {ours} | 8 | >= 4 | yes |" in table
@@ -178,19 +178,19 @@ def test_ratios_and_steps_are_held_against_the_aims() -> None:
 
 def test_the_verdict_names_failed_steps_missed_aims_and_a_slow_first_row() -> None:
     times = [_step(1, 0.4), _step(16, 0.3)]
-    aims = gpu_report.compare_with_aims({}, times)
+    aims = machine_report.compare_with_aims({}, times)
     steps = {"Kernels": 0, "Aims": 1}
 
-    [failed, slow, missed] = gpu_report.verdict(steps, aims, times)
+    [failed, slow, missed] = machine_report.verdict(steps, aims, times)
 
     assert failed == "FAILED: 1 of 2 steps: Aims (status 1)."
     assert "one row of transformer-base-float16 takes 0.400 ms, above 0.35" in slow
     assert re.match(r"Aims: 1 met, 3 missed, \d+ not measured. Missed: step of 1 rows", missed)
-    assert gpu_report.verdict({"Kernels": 0}, None, times[1:]) == ["PASSED: all 1 steps."]
+    assert machine_report.verdict({"Kernels": 0}, None, times[1:]) == ["PASSED: all 1 steps."]
 
 
 def test_kernels_show_their_share_of_the_bandwidth() -> None:
-    table = gpu_report.kernels_table([_step(16, 0.22)])
+    table = machine_report.kernels_table([_step(16, 0.22)])
 
     assert "transformer-base-float16, 16 rows: a step of 0.220 ms, 7 kernels" in table
     assert "| embed_f16 |  | 1 | 0.0020 |  |  |" in table
@@ -204,7 +204,7 @@ def test_a_list_is_widened_by_the_vocabulary(tmp_path: Path) -> None:
     vocabulary = '["a", "b", "c", "d\u3000", "e"]'
     (folder / "shared_vocabulary.json").write_text(vocabulary, encoding="utf-8")
 
-    assert gpu_report.widen(tmp_path, 4) == 4
+    assert machine_report.widen(tmp_path, 4) == 4
     assert (folder / "vmap.txt").read_text(encoding="utf-8") == "\tb d\u3000 a c\n"
 
 

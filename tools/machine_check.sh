@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks this project on a machine with an NVIDIA GPU, and writes one report in Markdown:
 #
-#   tools/gpu_check.sh [--cpu] [--short] [--part PART]... [--model SOURCE] [--output FOLDER]
+#   tools/machine_check.sh [--cpu] [--short] [--part PART]... [--model SOURCE] [--output FOLDER]
 #
 # Parts, all unless some are named, in this order: `kernels` (our kernels against CTranslate2, and
 # their times), `loop` (the decode loop on them), `served` (a server, its tests, answers and memory),
@@ -14,7 +14,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-device=gpu model=demo output=gpu-check-$(date +%Y%m%d-%H%M%S) parts=
+device=gpu model=demo output=machine-check-$(date +%Y%m%d-%H%M%S) parts=
 comparison=(--stored float32 --rows 1000)
 bench=(--minutes 4 --rounds 3)
 aims=(--minutes 3 --rounds 2)
@@ -30,12 +30,12 @@ while [ $# -gt 0 ]; do
       export CT2_TRITON_FEWER_ROWS=${CT2_TRITON_FEWER_ROWS:-40} ;;
     --part)
       case ${2:-} in kernels | loop | served | speed | aims) parts="$parts $2 " ;;
-        *) echo "gpu_check.sh: no part ${2:-}; its head says which there are" >&2; exit 2 ;;
+        *) echo "machine_check.sh: no part ${2:-}; its head says which there are" >&2; exit 2 ;;
       esac
       shift ;;
     --model) model=$2; shift ;;
     --output) output=$2; shift ;;
-    *) echo "gpu_check.sh: unknown argument $1; its head says which there are" >&2; exit 2 ;;
+    *) echo "machine_check.sh: unknown argument $1; its head says which there are" >&2; exit 2 ;;
   esac
   shift
 done
@@ -43,7 +43,7 @@ parts=${parts:- kernels  loop  served  speed  aims }
 [ "$device" = gpu ] || parts=" served  speed "
 export PATH=$PWD/.venv/bin:$PATH
 if [ "$device" = gpu ]; then
-  python tools/gpu_report.py missing $parts || exit 2
+  python tools/machine_report.py missing $parts || exit 2
   # The server finds cuBLAS in a wheel; what runs without it is told where.
   cublas=$(python -c 'from ct2_triton.serve.machine import cublas_wheel_folder as f; print(f() or "")')
   export LD_LIBRARY_PATH=$cublas:${LD_LIBRARY_PATH:-}
@@ -57,7 +57,7 @@ failed=0
 # Writes what there is, also when the check is ended early.
 write_report() {
   local verdict
-  verdict=$(python tools/gpu_report.py verdict "$output") || verdict="There is no verdict."
+  verdict=$(python tools/machine_report.py verdict "$output") || verdict="There is no verdict."
   printf '%s\n\n' "$verdict"
   {
     echo "# Check on a $device"
@@ -127,7 +127,7 @@ if [ "$device" = gpu ]; then
 fi
 if wanted kernels; then
   step "Kernels" benchmarks/gpu/check_kernels.sh "$output/kernels" build/gpu_kernels.bin
-  step "Times of kernels" python tools/gpu_report.py kernels "$output"
+  step "Times of kernels" python tools/machine_report.py kernels "$output"
   part "$output/kernels.md"
 fi
 if wanted loop; then
@@ -139,7 +139,7 @@ if wanted served; then
   step "The server and the engine" ct2-serve --check --free-ports \
     --model-repository "$output/models" checked
   step "Tests that need a GPU" \
-    gpu_tests tests/serve tests/server/test_gpu.py tests/bench/test_gpu_check.py
+    gpu_tests tests/serve tests/server/test_gpu.py tests/bench/test_machine_check.py
   step "Answers and memory" \
     python tools/device_report.py --device "$device" --model "$model" "${comparison[@]}" \
     --output "$output/answers.md"
@@ -169,10 +169,10 @@ write_shape('nllb-600m', Path(sys.argv[1]))" "$output"
   step "nllb-600m is prepared with a list" ct2-prepare "$output/nllb-600m" --name listed \
     --quantization int8_float16 --instance-kind "$device" --model-repository "$output/models" \
     --shortlist-from deu_Latn=python/ct2_triton/bench/sentences.txt
-  step "The list has a usual size" python tools/gpu_report.py widen "$output/models/listed"
+  step "The list has a usual size" python tools/machine_report.py widen "$output/models/listed"
   compared nllb-listed --model "$output/models/listed" --contender ct2-triton-float16 "${int8[@]}" \
     --to de --scenario single:1 --scenario single:48
-  step "Aims" python tools/gpu_report.py aims "$output"
+  step "Aims" python tools/machine_report.py aims "$output"
   part "$output/aims.md"
 fi
 exit "$failed"
