@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ct2_triton.bench.contenders import precision_of
 from ct2_triton.bench.record import Round, Run, Sample, ScenarioRecord
 
 
@@ -51,6 +52,6 @@ def run_of(
         "workload": {"sentences": "4"},
         "contenders": {round_.contender: {"threads": "1"} for round_ in rounds},
     }
-    precisions = {round_.contender.rpartition("-")[2]: round_.contender for round_ in rounds}
+    precisions = {precision_of(round_.contender): round_.contender for round_ in rounds}
     record = ScenarioRecord(scenario, "closed loop", 4, answers_of or precisions, tuple(rounds))
     return Run(baseline=baseline, scenarios=(record,), **{**defaults, **values})

@@ -87,6 +87,7 @@ def test_a_shape_is_made_and_its_sentences_end(tmp_path: Path) -> None:
     [
         (["--scenario", "storm:4"], "'storm:4' is not a scenario"),
         (["--contender", "abacus-int8"], "no contender 'abacus-int8' on a cpu; there are ct2-"),
+        (["--contender", "ctranslate2-int8@999"], "needs 999 cores; contenders have "),
         (["--contender", "ct2-triton-float16"], "no contender 'ct2-triton-float16' on a cpu"),
         (
             ["--device", "gpu", "--contender", "fastapi-transformers-float32"],

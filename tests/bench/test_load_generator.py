@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +11,11 @@ import psutil
 import pytest
 
 from bench.test_baseline_translators import mixed_rows
-from ct2_triton.bench import cli
-from ct2_triton.bench.comparison import Plan, measure
+from ct2_triton.bench.comparison import measure
 from ct2_triton.bench.contenders import make_contender
 from ct2_triton.bench.contenders.triton import TritonClient
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.load_generator import LoadGenerator, cores_apart, without_cores
-from ct2_triton.bench.record import Run
+from ct2_triton.bench.load_generator import LoadGenerator
 from ct2_triton.bench.scenarios import parse_scenario
 from ct2_triton.bench.setup import MODEL, Setup
 from ct2_triton.bench.workload import Sentence
@@ -54,52 +51,6 @@ async def test_their_answers_and_samples_are_those_of_one_process(tmp_path: Path
             assert [psutil.Process(pid).cpu_affinity() for pid in pids] == [[core]] * 3
         assert len(pids) == 3
         assert not any(psutil.pid_exists(pid) for pid in pids)
-
-
-def test_processes_have_cores_of_their_own_if_enough_remain(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert cores_apart(range(16), 4) == (12, 13, 14, 15)
-    assert cores_apart({3, 1}, 1) == cores_apart(range(15), 4) == ()
-    have = {0, 1, 2, 3}
-
-    def use(_: int, cores: set[int]) -> None:
-        nonlocal have
-        have = cores
-
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: have)
-    monkeypatch.setattr(os, "sched_setaffinity", use)
-    with without_cores((2, 3)):
-        assert have == {0, 1}
-    assert have == {0, 1, 2, 3}
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core has none to leave")
-def test_the_command_keeps_contenders_off_the_cores_of_its_processes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    cores = sorted(os.sched_getaffinity(0))
-    seen: list[tuple[Plan, int, set[int]]] = []
-
-    async def see(setup: Setup, _workload: object, plan: Plan, _report: object) -> Run:
-        seen.append((plan, setup.cores, os.sched_getaffinity(0)))
-        raise BenchError("seen")
-
-    monkeypatch.setattr(cli, "compare", see)
-    monkeypatch.setattr(cli, "cores_apart", lambda _, processes: tuple(cores[-processes + 1 :]))
-    parser = argparse.ArgumentParser()
-    cli.add_arguments(parser)
-    common = ["--model", str(tiny_checkpoint("nllb")), "--output", str(tmp_path / "out")]
-    for contender in ("ct2-triton-float32", "ctranslate2-float32"):
-        command = [*common, "--contender", contender, "--client-processes", "2"]
-        with pytest.raises(BenchError, match="seen"):
-            cli.run(parser.parse_args(command))
-
-    [(served, left, used), (alone, all_cores, _)] = seen
-    assert served.client_cores == (cores[-1],)
-    assert left == len(used) == len(cores) - 1
-    assert (alone.client_cores, all_cores) == ((), len(cores))
-    assert sorted(os.sched_getaffinity(0)) == cores
 
 
 @pytest.mark.parametrize("name", ["single:7", "streams:2", "poisson:5", "bursts:4@1"])

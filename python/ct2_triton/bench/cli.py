@@ -17,15 +17,15 @@ languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds)
 Contenders: ct2-triton is this backend, and ct2-triton-calls is it without decode loops; -loop is
 it with a decode loop on a GPU. python-... are models of Triton's Python backend, fastapi-... is a
 web server. ctranslate2, transformers and marian (pip install pymarian; --shape marian-base, or an
-OPUS-MT checkpoint) run the whole list without a server. Names end in the type of the weights. What
-is measured by default, and figures: benchmarks/README.md.
+OPUS-MT checkpoint) run the whole list without a server. Names end in the type of the weights, and
+ct2-triton-int8@2 is ct2-triton-int8 on two of the cores. What is measured by default, and figures:
+benchmarks/README.md.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
 from ct2_triton.bench.comparison import Plan, check_lines, compare
-from ct2_triton.bench.contenders import Contender, contender_kind
+from ct2_triton.bench.contenders import Contender, contender_kind, cores_of, precision_of
+from ct2_triton.bench.cores import cores_apart, on_cores, usable_cores
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.load_generator import cores_apart, without_cores
 from ct2_triton.bench.quality import add_quality_arguments, judge
 from ct2_triton.bench.record import Run
 from ct2_triton.bench.report import (
@@ -263,7 +263,7 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
-        without_cores(plan.client_cores),
+        on_cores(usable_cores() - set(plan.client_cores)),
         tempfile.TemporaryDirectory(prefix="ct2-bench-") as folder,
         Progress(*columns, TimeElapsedColumn(), console=console) as progress,
     ):
@@ -274,6 +274,8 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
             if not console.is_terminal:
                 console.print(what)
 
+        for name in contenders:  # report a mistake before a model is prepared
+            cores_of(name, len(usable_cores()))
         lines = read_lines(args)
         if lines is not None:
             check_lines(lines, (args.text or SENTENCES).name, plan.scenarios)
@@ -287,7 +289,7 @@ def _client_cores(contenders: Sequence[str], args: argparse.Namespace) -> tuple[
     kinds = [contender_kind(name, args.device) for name in contenders]
     if all(kind.client is Contender.client for kind in kinds):
         return ()
-    return cores_apart(os.sched_getaffinity(0), args.client_processes)
+    return cores_apart(usable_cores(), args.client_processes)
 
 
 def make_setup(args: argparse.Namespace, folder: Path) -> Setup:
@@ -338,7 +340,7 @@ def make_workload(
     args: argparse.Namespace, text: list[str] | None, setup: Setup, contenders: Sequence[str]
 ) -> Workload:
     """Make the sentences from lines, or from random IDs if there are no lines."""
-    precisions = [name.rpartition("-")[2] for name in contenders]
+    precisions = [precision_of(name) for name in contenders]
     prepared = setup.prepared("int8" if "int8" in precisions else precisions[0])
     tokenizer = Tokenizer(prepared.tokenizer_folder)
     languages = (args.source or None, [code for code in args.to.split(",") if code])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench.contenders import ListContender, make_contender
+from ct2_triton.bench.contenders import ListContender, make_contender, precision_of
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.load_generator import LoadGenerator
 from ct2_triton.bench.record import Round, Run, ScenarioRecord, describe_machine, describe_versions
@@ -263,7 +263,10 @@ async def compare(
             ).run()
             for scenario in plan.scenarios
         ]
-        settings = {contender.name: dict(contender.settings()) for contender in contenders}
+        settings = {
+            contender.name: {**contender.settings(), "cores": str(contender.setup.cores)}
+            for contender in contenders
+        }
     return Run(
         started=started,
         baseline=plan.contenders[0],
@@ -357,7 +360,7 @@ class _ScenarioRun:
 
     def _judged(self, round_: Round, references: Mapping[str, str]) -> Round:
         """Compare the answers of a round with those of the reference contender."""
-        expected = self._answers[references[round_.contender.rpartition("-")[2]], 0]
+        expected = self._answers[references[precision_of(round_.contender)], 0]
         got = self._answers[round_.contender, round_.number]
         size = len({sentence for sentence, _ in expected})
         different = sum(expected[s % size, row] != answer for (s, row), answer in got.items())

@@ -13,7 +13,7 @@ import multiprocessing
 import os
 import signal
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.scenarios import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
@@ -31,30 +31,6 @@ if TYPE_CHECKING:
     from ct2_triton.bench.scenarios import Scenario, Sentences
 
 _LEAD_S = 0.05  # from the last process that is ready to the first sentence
-
-
-def cores_apart(cores: Collection[int], processes: int) -> tuple[int, ...]:
-    """Return the cores that so many processes keep for themselves.
-
-    The last ones, one for each process; none for a single process, which starts the contenders too,
-    or if these are more than a quarter of the cores: some may be hyperthreads of the contenders'.
-    """
-    if processes == 1 or 4 * processes > len(cores):
-        return ()
-    return tuple(sorted(cores)[-processes:])
-
-
-@contextmanager
-def without_cores(cores: Collection[int]) -> Iterator[None]:
-    """Keep this thread, and what it starts meanwhile, away from these cores."""
-    before = os.sched_getaffinity(0)
-    if cores:
-        os.sched_setaffinity(0, before - set(cores))
-    try:
-        yield
-    finally:
-        if cores:
-            os.sched_setaffinity(0, before)
 
 
 class LoadGenerator:

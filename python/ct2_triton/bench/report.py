@@ -10,6 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.bench.contenders.base import precision_of
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.record import Spread, over_rounds, ratios
 
@@ -167,7 +168,7 @@ def _range(spread: Spread) -> str:
 
 
 def _answers(scenario: ScenarioRecord, contender: str) -> str:
-    reference = scenario.answers_of[contender.rpartition("-")[2]]
+    reference = scenario.answers_of[precision_of(contender)]
     rounds = scenario.of(contender)
     different = sum(round_.different_rows for round_ in rounds)
     compared = sum(round_.compared_rows for round_ in rounds)

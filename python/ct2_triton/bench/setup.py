@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ct2_triton.bench.cores import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +56,7 @@ class Setup:
     distinct: bool = False
     beam_size: int = 1
     max_decoding_length: int = 256
-    cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    cores: int = field(default_factory=lambda: len(usable_cores()))
     device: str = "cpu"
     given: PreparedModel | None = None
 

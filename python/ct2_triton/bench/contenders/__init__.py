@@ -3,9 +3,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench.contenders.base import Client, Contender, ListContender, ServerCounts
+from ct2_triton.bench.contenders.base import (
+    Client,
+    Contender,
+    ListContender,
+    ServerCounts,
+    precision_of,
+)
 from ct2_triton.bench.contenders.fastapi import FastApiContender, TunedFastApiContender
 from ct2_triton.bench.contenders.in_process import (
     EngineContender,
@@ -38,7 +46,9 @@ __all__ = [
     "TritonContender",
     "contender_kind",
     "contender_names",
+    "cores_of",
     "make_contender",
+    "precision_of",
 ]
 
 KINDS: dict[str, type[Contender]] = {
@@ -70,13 +80,43 @@ def contender_names(device: str = "cpu") -> list[str]:
 
 
 def contender_kind(name: str, device: str = "cpu") -> type[Contender]:
-    """Return the class of a contender named `<kind>-<precision>`."""
+    """Return the class of a contender named `<kind>-<precision>` or `<kind>-<precision>@<cores>`.
+
+    Raises:
+        BenchError: There is none of this name.
+    """
+    kind, at, cores = name.partition("@")
     names = contender_names(device)
-    if name not in names:
-        raise BenchError(f"no contender {name!r} on a {device}; there are {', '.join(names)}")
-    return KINDS[name.rpartition("-")[0]]
+    if kind not in names:
+        raise BenchError(f"no contender {kind!r} on a {device}; there are {', '.join(names)}")
+    if at and not re.fullmatch("[1-9][0-9]*", cores):
+        raise BenchError(f"contender {name!r}: after @ comes a number of cores, at least 1")
+    return KINDS[kind.rpartition("-")[0]]
+
+
+def cores_of(name: str, available: int) -> int | None:
+    """Return the number of cores in a contender's name; None for one that has all.
+
+    Raises:
+        BenchError: There are not so many.
+    """
+    cores = name.partition("@")[2]
+    if not cores:
+        return None
+    if int(cores) > available:
+        raise BenchError(f"contender {name!r} needs {cores} cores; contenders have {available}")
+    return int(cores)
 
 
 def make_contender(name: str, setup: Setup) -> Contender:
-    """Make the contender named `<kind>-<precision>`, not started."""
-    return contender_kind(name, setup.device)(name.rpartition("-")[2], setup)
+    """Make the contender of this name, not started.
+
+    Raises:
+        BenchError: There is none of this name, or it has more cores than there are.
+    """
+    kind, cores = contender_kind(name, setup.device), cores_of(name, setup.cores)
+    if cores is None:
+        return kind(precision_of(name), setup)
+    contender = kind(precision_of(name), replace(setup, cores=cores))
+    contender.fewer_cores = cores
+    return contender

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from ct2_triton.bench.cores import first_cores, on_cores, usable_cores
 from ct2_triton.bench.models.translator import Settings
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 # The compute types of CTranslate2 on a GPU, and of PyTorch.
 ENGINE_ON_GPU: tuple[str, ...] = ("float32", "float16", "bfloat16", "int8_float16", "int8")
 PYTORCH_ON_GPU: tuple[str, ...] = ("float32", "float16", "bfloat16")
+
+
+def precision_of(contender: str) -> str:
+    """Return the type of the weights, from a contender's name."""
+    return contender.partition("@")[0].rpartition("-")[2]
 
 
 @dataclass(frozen=True)
@@ -90,11 +96,13 @@ class Contender(Client):
         kind: First part of its name `<kind>-<precision>`.
         precisions: Weight types that it supports on a CPU.
         gpu_precisions: Weight types that it supports on a GPU; empty if it cannot use one.
+        fewer_cores: The number of cores that it has to itself; None: all that contenders have.
     """
 
     kind: ClassVar[str]
     precisions: ClassVar[tuple[str, ...]] = ("float32", "int8")
     gpu_precisions: ClassVar[tuple[str, ...]] = ()
+    fewer_cores: int | None = None
 
     def __init__(self, precision: str, setup: Setup) -> None:
         """Keep the arguments and start nothing; the precision must be supported on the device."""
@@ -112,10 +120,16 @@ class Contender(Client):
             **more,
         )
 
+    async def __aenter__(self) -> Self:
+        """Start it on as many cores as it has."""
+        with on_cores(first_cores(usable_cores(), self.setup.cores)):
+            return await super().__aenter__()
+
     @property
     def name(self) -> str:
         """Its name in runs, files and reports."""
-        return f"{self.kind}-{self.precision}"
+        fewer = "" if self.fewer_cores is None else f"@{self.fewer_cores}"
+        return f"{self.kind}-{self.precision}{fewer}"
 
     @property
     @abstractmethod
