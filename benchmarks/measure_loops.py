@@ -7,12 +7,14 @@ Measures what a step and an encoding cost while about 1, 8 and 24 rows are in ea
 streams send each sentence to one model, and to four with files of their own, as fast as they are
 answered; `benchmarks/simulate_loops.py` predicts that from those costs. Without a server: clients
 are threads of this process. Also printed: from a row's arrival to its first token, in steps.
+tools/machine_check.sh reads the output file.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import random
 import shutil
 import sys
@@ -27,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from ct2_triton import _core
+from ct2_triton.bench.cores import first_cores, on_cores, usable_cores
 from random_rows import random_row
 from shape_model import add_model_arguments, model_of
 from simulate_loops import Costs, Outcome, Plan, simulate
@@ -57,8 +60,15 @@ def main() -> int:
     parser.add_argument("--many", default="4,12", help="streams to several models")
     parser.add_argument("--models", type=int, default=4, help="that these have")
     parser.add_argument("--seconds", type=float, default=4, help="of a load (default: %(default)s)")
+    parser.add_argument("--cores", type=int, help="to use (default: all)")
+    parser.add_argument("--output", type=Path, help="file for the figures, as JSON")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
+    cores = usable_cores()
+    figures = []
+    with (
+        on_cores(first_cores(cores, args.cores or len(cores))),
+        tempfile.TemporaryDirectory() as scratch,
+    ):
         directory = model_of(args, Path(scratch))
         models = [_load(directory, Path(scratch), i, args) for i in range(args.models)]
         run(models, max(ROWS), args.seconds / 2)  # warms up
@@ -69,7 +79,10 @@ def main() -> int:
                 measured = run(models[:count], streams, args.seconds)
                 threads = _core.usable_cores()
                 predicted = simulate(Plan(streams, count, costs, threads))
-                _print_line(count, streams, predicted, measured)
+                figures.append(_figures(count, streams, predicted, measured))
+                _print_line(figures[-1])
+    if args.output:
+        args.output.write_text(json.dumps(figures), encoding="utf-8")
     return 0
 
 
@@ -141,20 +154,32 @@ def _counters(model: Any) -> dict[str, int]:
     return {name: sum(loop[name] for loop in loops) for name in loops[0]}
 
 
-def _print_line(models: int, streams: int, predicted: Outcome, measured: Measured) -> None:
-    def p(values: list[float], percent: float) -> float:
-        return float(np.percentile(values, percent))
+def _figures(models: int, streams: int, predicted: Outcome, measured: Measured) -> dict[str, Any]:
+    """The figures of a load; those with a prediction are pairs, the predicted one first."""
 
-    rate = measured.tokens / measured.seconds
-    step_ms = measured.step_ms / measured.steps
-    first_ms = p(measured.first_tokens_ms, 95)
+    def both(name: str, percent: float) -> tuple[float, float]:
+        values = (getattr(predicted, name), getattr(measured, name))
+        return float(np.percentile(values[0], percent)), float(np.percentile(values[1], percent))
+
+    return {
+        "cores": _core.usable_cores(),
+        "models": models,
+        "streams": streams,
+        "tokens_per_s": (predicted.tokens_per_s, measured.tokens / measured.seconds),
+        "p50_ms": both("latencies_ms", 50),
+        "p95_ms": both("latencies_ms", 95),
+        "first_token_p95_ms": both("first_tokens_ms", 95),
+        "step_ms": measured.step_ms / measured.steps,
+    }
+
+
+def _print_line(figures: dict[str, Any]) -> None:
+    rates, first, step_ms = (figures[k] for k in ("tokens_per_s", "first_token_p95_ms", "step_ms"))
+    latencies = [f"{a:.0f}, {b:.0f}" for a, b in (figures["p50_ms"], figures["p95_ms"])]
     print(
-        f"| {models} | {streams} | {predicted.tokens_per_s:.0f} | {rate:.0f} "
-        f"| {predicted.tokens_per_s / rate:.2f} "
-        f"| {p(predicted.latencies_ms, 50):.0f}, {p(measured.latencies_ms, 50):.0f} "
-        f"| {p(predicted.latencies_ms, 95):.0f}, {p(measured.latencies_ms, 95):.0f} "
-        f"| {p(predicted.first_tokens_ms, 95):.1f}, {first_ms:.1f} "
-        f"| {step_ms:.2f} | {first_ms / step_ms:.1f} |",
+        f"| {figures['models']} | {figures['streams']} | {rates[0]:.0f} | {rates[1]:.0f} "
+        f"| {rates[0] / rates[1]:.2f} | {' | '.join(latencies)} | {first[0]:.1f}, {first[1]:.1f} "
+        f"| {step_ms:.2f} | {first[1] / step_ms:.1f} |",
         flush=True,
     )
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks this project on a machine with an NVIDIA GPU, and writes one report in Markdown:
+# Checks this project on a machine with an NVIDIA GPU or many cores, and writes one report in
+# Markdown:
 #
 #   tools/machine_check.sh [--cpu] [--short] [--part PART]... [--model SOURCE] [--output FOLDER]
 #
 # Parts, all unless some are named, in this order: `kernels` (our kernels against CTranslate2, and
 # their times), `loop` (the decode loop on them), `served` (a server, its tests, answers and memory),
-# `speed` (ct2-bench on the model) and `aims` (loop, calls and Triton's Python backend on models of
-# real sizes). Together they take about 40 minutes. --cpu runs `served` and `speed` on the
-# processor; --short takes a minute, and tells nothing about speed; --model is what ct2-prepare takes
+# `speed` (ct2-bench on the model), `aims` (loop, calls and Triton's Python backend on models of
+# real sizes) and `cores` (the processor alone: two of its cores against all). Together they take
+# about 50 minutes. --cpu runs `served`, `speed` and `cores`, the first two on the processor;
+# --short takes minutes, and tells nothing about speed; --model is what ct2-prepare takes
 # (default: demo). The report is FOLDER/report.md, which begins with a verdict, beside the files of
 # each step. A step that fails is named, the others go on, and the exit status is 1.
 set -euo pipefail
@@ -18,18 +20,22 @@ device=gpu model=demo output=machine-check-$(date +%Y%m%d-%H%M%S) parts=
 comparison=(--stored float32 --rows 1000)
 bench=(--minutes 4 --rounds 3)
 aims=(--minutes 3 --rounds 2)
-[ "$(nproc)" -lt 16 ] || aims+=(--client-processes 4)
+cores=(--minutes 2 --rounds 2) base=(--shape transformer-base) large=(--shape nllb-600m) loops=4
+# The load generator: a quarter of the cores, up to 8.
+clients=$(($(nproc) / 4)) && clients=$((clients < 1 ? 1 : clients > 8 ? 8 : clients))
+few=2 && [ "$(nproc)" -gt 4 ] || few=1  # cores, to compare with all
 while [ $# -gt 0 ]; do
   case $1 in
     --cpu) device=cpu ;;
     --short)
       comparison=(--stored int8 --rows 12)
-      aims+=(--minutes 0.02 --rounds 1)
+      aims=(--minutes 0.02 --rounds 1)
+      cores=("${aims[@]}") base=(--model demo --random-ids 1) large=("${base[@]}") loops=0.2
       bench=(--minutes 0.02 --rounds 1 --scenario single:4
         --contender ct2-triton-int8 --contender python-ctranslate2-int8)
       export CT2_TRITON_FEWER_ROWS=${CT2_TRITON_FEWER_ROWS:-40} ;;
     --part)
-      case ${2:-} in kernels | loop | served | speed | aims) parts="$parts $2 " ;;
+      case ${2:-} in kernels | loop | served | speed | aims | cores) parts="$parts $2 " ;;
         *) echo "machine_check.sh: no part ${2:-}; its head says which there are" >&2; exit 2 ;;
       esac
       shift ;;
@@ -39,8 +45,12 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-parts=${parts:- kernels  loop  served  speed  aims }
-[ "$device" = gpu ] || parts=" served  speed "
+all=" kernels  loop  served  speed  aims  cores "
+[ "$device" = gpu ] || all=" served  speed  cores "
+parts=${parts:-$all}
+for part in $parts; do
+  [[ $all = *" $part "* ]] || { echo "machine_check.sh: part $part needs a GPU" >&2; exit 2; }
+done
 export PATH=$PWD/.venv/bin:$PATH
 if [ "$device" = gpu ]; then
   python tools/machine_report.py missing $parts || exit 2
@@ -116,7 +126,16 @@ wanted() { [[ $parts = *" $1 "* ]]; }
 compared() {
   local name=$1
   shift
-  step "Speed of $name" ct2-bench --device gpu "$@" "${aims[@]}" --output "$output/aims/$name"
+  step "Speed of $name" ct2-bench --device gpu "$@" "${aims[@]}" --client-processes "$clients" \
+    --output "$output/aims/$name"
+}
+
+# on_cores NAME OPTION...: a run of ct2-bench for the table of aims of cores.
+on_cores() {
+  local name=$1
+  shift
+  step "Cores: $name" ct2-bench "$@" "${cores[@]}" --client-processes "$clients" \
+    --output "$output/cores/$name"
 }
 
 gpu_tests() { python -m pytest -q -rs -m gpu -p no:cacheprovider "$@"; }
@@ -174,5 +193,23 @@ write_shape('nllb-600m', Path(sys.argv[1]))" "$output"
     --to de --scenario single:1 --scenario single:48
   step "Aims" python tools/machine_report.py aims "$output"
   part "$output/aims.md"
+fi
+if wanted cores; then
+  mkdir "$output/cores"
+  step "The processor" bash -c "lscpu | grep -vE '^(Flags|Vuln)'"
+  int8=(--contender "ct2-triton-int8@$few" --contender ct2-triton-int8)
+  on_cores transformer-base "${base[@]}" "${int8[@]}" \
+    --scenario single:1 --scenario single:48 --scenario single:512
+  # Each sentence to all models: 48 and 512 rows at a time.
+  on_cores four-models "${base[@]}" "${int8[@]}" --models 4 --distinct \
+    --scenario streams:12 --scenario streams:128
+  for count in "$few" "$(nproc)"; do
+    step "First token on $count of the cores" python benchmarks/measure_loops.py --cores "$count" \
+      --models 1 --streams 48 --many "" --seconds "$loops" --output "$output/cores/loops-$count.json"
+  done
+  on_cores nllb-600m "${large[@]}" --contender ct2-triton-int8@1 --contender ct2-triton-int8 \
+    --scenario single:1
+  step "Aims of cores" python tools/machine_report.py cores "$output"
+  part "$output/cores.md"
 fi
 exit "$failed"

@@ -6,6 +6,7 @@ python tools/machine_report.py missing kernels loop  # what these parts need and
 python tools/machine_report.py widen MODEL           # makes a prepared model's list a usual size
 python tools/machine_report.py kernels FOLDER        # writes FOLDER/kernels.md
 python tools/machine_report.py aims FOLDER           # writes FOLDER/aims.md
+python tools/machine_report.py cores FOLDER          # writes FOLDER/cores.md
 python tools/machine_report.py verdict FOLDER        # prints it, from all of the above
 """
 
@@ -29,6 +30,9 @@ from gpu_images import OUTPUT, CompileError, find_nvrtc, is_current
 CALLS, LOOP = "ct2-triton-float16", "ct2-triton-loop-float16"
 LOOP_INT8 = "ct2-triton-loop-int8_float16"
 PYTHON = "python-transformers-float16"
+ALL_CORES = "ct2-triton-int8"
+ONE_CORE, TWO_CORES = f"{ALL_CORES}@1", f"{ALL_CORES}@2"
+FEWEST_CORES = 12  # of a server that aims of 16 cores are held against; the others send
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Aim:
 
 
 _RATE, _P95 = "source tokens/s", "p95 ms"
-AIMS = (
+GPU_AIMS = (
     *(
         Aim("transformer-base", f"single:{clients}", LOOP, CALLS, _RATE, ratio)
         for clients, ratio in ((16, 4), (48, 6), (128, 6))
@@ -69,10 +73,21 @@ AIMS = (
     *(Aim("nllb-600m", f"single:{clients}", LOOP, CALLS, _RATE, 3) for clients in (1, 48)),
     *(Aim("nllb-listed", f"single:{clients}", LOOP_INT8, CALLS, _RATE, 4) for clients in (1, 48)),
 )
+CORE_AIMS = (
+    Aim("transformer-base", "single:48", ALL_CORES, TWO_CORES, _RATE, 5),
+    Aim("transformer-base", "single:48", ALL_CORES, TWO_CORES, _P95, 1),
+    Aim("transformer-base", "single:512", ALL_CORES, TWO_CORES, _RATE, 7),
+    Aim("four-models", "streams:12", ALL_CORES, TWO_CORES, _RATE, 5),
+    Aim("four-models", "streams:12", ALL_CORES, TWO_CORES, _P95, 1),
+    Aim("four-models", "streams:128", ALL_CORES, TWO_CORES, _RATE, 7),
+    Aim("nllb-600m", "single:1", ALL_CORES, ONE_CORE, _RATE, 5),
+)
+MOST_STEPS = {2: 4, 16: 3}  # to the first token, p95 of 48 clients, by cores
 MOST_STEP_MS = 0.25  # of transformer-base in float16, up to 48 rows
 LIST_TOKENS = 25_000
 DOUBTFUL_STEP_MS = 0.35  # of one such row: above it, the calculation behind the aims is wrong
 _BASE = "transformer-base-float16"
+_TITLES = {"aims": "Aims of the GPU", "cores": "Aims of 16 cores"}  # by part
 
 
 def missing(parts: list[str]) -> list[str]:
@@ -159,15 +174,7 @@ class Result:
 
 def compare_with_aims(runs: dict[str, Run], times: list[dict[str, Any]]) -> list[Result]:
     """Compare runs, by folder, and times of steps with the aims."""
-    found = [
-        Result(
-            f"{aim.run}, {aim.scenario}: {aim.figure} of {aim.contender} / {aim.baseline}",
-            _ratio(aim, runs.get(aim.run)),
-            aim.ratio,
-            aim.figure.endswith("ms"),
-        )
-        for aim in AIMS
-    ]
+    found = [_held(aim, runs.get(aim.run)) for aim in GPU_AIMS]
     of_rows = {entry["rows"]: entry for entry in times if entry["model"] == _BASE}
     for rows in (1, 16, 48):
         entry = of_rows.get(rows)
@@ -183,10 +190,39 @@ def _step_ms(entry: dict[str, Any]) -> float:
     return statistics.median(entry["rounds_ms"]) / entry["steps_of_a_round"]
 
 
-def aims_table(runs: dict[str, Run], times: list[dict[str, Any]]) -> str:
+def compare_cores(runs: dict[str, Run], loops: list[dict[str, Any]]) -> list[Result]:
+    """Compare runs, by folder, and figures of measure_loops.py with the aims of 16 cores.
+
+    What ran on fewer than `FEWEST_CORES` counts as not measured.
+    """
+    wide = {name: run for name, run in runs.items() if _server_cores(run) >= FEWEST_CORES}
+    found = [_held(aim, wide.get(aim.run)) for aim in CORE_AIMS]
+    steps = {
+        min(each["cores"], max(MOST_STEPS)): each["first_token_p95_ms"][1] / each["step_ms"]
+        for each in loops
+    }
+    found += [
+        Result(
+            f"48 clients on {cores} cores: first token's p95, steps", steps.get(cores), most, True
+        )
+        for cores, most in MOST_STEPS.items()
+    ]
+    return found
+
+
+def _server_cores(run: Run) -> int:
+    return int(run.contenders.get(ALL_CORES, {}).get("cores", 0))
+
+
+def _held(aim: Aim, run: Run | None) -> Result:
+    what = f"{aim.run}, {aim.scenario}: {aim.figure} of {aim.contender} / {aim.baseline}"
+    return Result(what, _ratio(aim, run), aim.ratio, aim.figure.endswith("ms"))
+
+
+def aims_table(title: str, results: list[Result], runs: dict[str, Run]) -> str:
     """Write what was held against the aims; what was not measured says so."""
-    lines = ["## Aims", "", "| what | measured | aim | met |", "|---|---:|---:|---|"]
-    for each in compare_with_aims(runs, times):
+    lines = [f"## {title}", "", "| what | measured | aim | met |", "|---|---:|---:|---|"]
+    for each in results:
         measured = "" if each.measured is None else f"{each.measured:.3g}"
         sign = "<=" if each.is_time else ">="
         lines.append(f"| {each.what} | {measured} | {sign} {each.aim:.3g} | {each.word} |")
@@ -227,13 +263,13 @@ def _kernel_line(kernel: dict[str, Any], entry: dict[str, Any]) -> str:
 
 
 def verdict(
-    steps: dict[str, int], aims: list[Result] | None, times: list[dict[str, Any]]
+    steps: dict[str, int], aims: dict[str, list[Result]], times: list[dict[str, Any]]
 ) -> list[str]:
     """Say in a few sentences what a check has found.
 
     Args:
         steps: The exit status of each step, by its title.
-        aims: What was held against the aims; None: that part did not run.
+        aims: What was held against the aims, by their name, of the parts that ran.
         times: Those of kernels; empty: that part did not run.
     """
     failed = [f"{title} (status {status})" for title, status in steps.items() if status]
@@ -248,12 +284,12 @@ def verdict(
         for entry in times
         if entry["model"] == _BASE and entry["rows"] == 1 and _step_ms(entry) > DOUBTFUL_STEP_MS
     ]
-    if aims is not None:
-        counts = {word: sum(each.word == word for each in aims) for word in ("yes", "no")}
-        missed = [each.what for each in aims if each.word == "no"]
+    for title, results in aims.items():
+        counts = {word: sum(each.word == word for each in results) for word in ("yes", "no")}
+        missed = [each.what for each in results if each.word == "no"]
         lines.append(
-            f"Aims: {counts['yes']} met, {counts['no']} missed, "
-            f"{len(aims) - sum(counts.values())} not measured"
+            f"{title}: {counts['yes']} met, {counts['no']} missed, "
+            f"{len(results) - sum(counts.values())} not measured"
             + (f". Missed: {'; '.join(missed)}." if missed else ".")
         )
     return lines
@@ -269,7 +305,7 @@ def _ratio(aim: Aim, run: Run | None) -> float | None:
 
 def _read_runs(folder: Path) -> dict[str, Run]:
     runs = {}
-    for path in sorted((folder / "aims").glob("*/run.json")):
+    for path in sorted(folder.glob("*/run.json")):
         try:
             runs[path.parent.name] = Run.read(path)
         except BenchError as error:
@@ -277,10 +313,10 @@ def _read_runs(folder: Path) -> dict[str, Run]:
     return runs
 
 
-def _read_times(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "kernels" / "times.json"
-    times: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []
-    return times
+def _read_figures(*paths: Path) -> list[dict[str, Any]]:
+    return [
+        entry for path in paths if path.is_file() for entry in json.loads(path.read_text("utf-8"))
+    ]
 
 
 def _read_steps(folder: Path) -> dict[str, int]:
@@ -294,7 +330,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("missing").add_argument("parts", nargs="+")
     commands.add_parser("widen").add_argument("model", type=Path)
-    for name in ("kernels", "aims", "verdict"):
+    for name in ("kernels", "aims", "cores", "verdict"):
         commands.add_parser(name).add_argument("folder", type=Path)
     options = parser.parse_args()
     if options.command == "missing":
@@ -305,19 +341,27 @@ def main() -> int:
     if options.command == "widen":
         print(f"{widen(options.model)} tokens")
         return 0
-    folder = options.folder
-    times = _read_times(folder)
+    folder: Path = options.folder
+    times = _read_figures(folder / "kernels" / "times.json")
+    runs = {part: _read_runs(folder / part) for part in _TITLES if (folder / part).is_dir()}
+    aims = {
+        "aims": compare_with_aims(runs.get("aims", {}), times),
+        "cores": compare_cores(
+            runs.get("cores", {}), _read_figures(*folder.glob("cores/loops-*.json"))
+        ),
+    }
     if options.command == "verdict":
-        aims = compare_with_aims(_read_runs(folder), times) if (folder / "aims").is_dir() else None
-        print("\n\n".join(verdict(_read_steps(folder), aims, times)))
+        ran = {_TITLES[part]: aims[part] for part in runs}
+        print("\n\n".join(verdict(_read_steps(folder), ran, times)))
         return 0
-    if options.command == "kernels" and not times:
-        print("no step was timed", file=sys.stderr)
-        return 1
     if options.command == "kernels":
+        if not times:
+            print("no step was timed", file=sys.stderr)
+            return 1
         table = kernels_table(times)
     else:
-        table = aims_table(_read_runs(folder), times)
+        part = options.command
+        table = aims_table(_TITLES[part], aims[part], runs.get(part, {}))
     (folder / f"{options.command}.md").write_text(table, encoding="utf-8")
     print(table)
     return 0

@@ -42,8 +42,8 @@ def test_the_short_check_on_a_processor_passes_and_writes_its_report(tmp_path: P
     report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert result.returncode == 0, report
     assert "FAILED" not in report
-    assert report.count("\nPassed.\n") == 5
-    assert re.match(r"# Check on a cpu\n\n.*, model demo\.\n\nPASSED: all 5 steps\.\n", report)
+    assert report.count("\nPassed.\n") == 12
+    assert re.match(r"# Check on a cpu\n\n.*, model demo\.\n\nPASSED: all 12 steps\.\n", report)
     # Each model of the comparison has answered: the types of this processor, and two instances.
     rows = re.findall(r"^\| (\w[\w-]*) \| (\d+) \(.*?\) \| (\d+) \(.*?\) \|", report, re.MULTILINE)
     assert [name for name, _, _ in rows] == [*device_report.types_of("cpu"), TWICE]
@@ -54,11 +54,19 @@ def test_the_short_check_on_a_processor_passes_and_writes_its_report(tmp_path: P
     assert "| python-ctranslate2-int8 |" in report
     (picture,) = re.findall(r"!\[.*\]\((.*\.png)\)", report)
     assert (tmp_path / "out" / picture).is_file()
+    # Numbers of cores are compared; with fewer than 16, no aim counts as met.
+    assert (
+        "| nllb-600m, single:1: source tokens/s of ct2-triton-int8 / ct2-triton-int8@1 |" in report
+    )
+    for name in ("transformer-base", "four-models", "nllb-600m"):
+        [scenario, *_] = Run.read(tmp_path / "out" / "cores" / name / "run.json").scenarios
+        assert len(scenario.contenders()) == 2
 
 
 @pytest.mark.server
 def test_a_step_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    options = ["--cpu", "--short", "--model", str(tmp_path / "absent")]
+    options = ["--cpu", "--short", "--part", "served", "--part", "speed"]
+    options += ["--model", str(tmp_path / "absent")]
     result = _run(SCRIPT, *options, "--output", tmp_path / "out")
     assert result.returncode == 1
     report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
@@ -90,6 +98,7 @@ def test_without_a_gpu_it_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     assert "--cpu runs the same steps" in result.stderr
     assert _run(SCRIPT, "--gpus", "1").returncode == 2
     assert "no part all" in _run(SCRIPT, "--part", "all").stderr
+    assert "part loop needs a GPU" in _run(SCRIPT, "--cpu", "--part", "loop").stderr
     with pytest.raises(SystemExit) as ended:
         device_report.main([])
     assert ended.value.code == 2
@@ -148,21 +157,23 @@ def _step(rows: int, ms: float) -> dict[str, Any]:
     }
 
 
-def _run_of(seconds: dict[str, float]) -> Run:
+def _run_of(seconds: dict[str, float], name: str = "single:16", cores: int = 16) -> Run:
     def one(contender: str, seconds: float) -> Round:
         samples = tuple(Sample(i, 0, 0.0, seconds, 10, 9) for i in range(4))
         return Round(contender, 0, seconds, 4, samples, 1.0, 0.0, 0.0, 0, 0, None, client_busy=0.8)
 
     rounds = tuple(one(*each) for each in seconds.items())
-    scenario = ScenarioRecord("single:16", "", 4, {}, rounds)
-    return Run("", machine_report.CALLS, {}, {}, {}, {}, {}, (scenario,))
+    scenario = ScenarioRecord(name, "", 4, {}, rounds)
+    contenders = {contender: {"cores": str(cores)} for contender in seconds}
+    return Run("", machine_report.CALLS, {}, {}, {}, {}, contenders, (scenario,))
 
 
 def test_ratios_and_steps_are_held_against_the_aims() -> None:
     run_ = _run_of({machine_report.CALLS: 2.0, machine_report.LOOP: 0.25})
     times = [_step(16, 0.22), _step(48, 0.3), _step(128, 9.0)]
+    runs = {"transformer-base": run_}
 
-    table = machine_report.aims_table({"transformer-base": run_}, times)
+    table = machine_report.aims_table("Aims", machine_report.compare_with_aims(runs, times), runs)
 
     ours = "of ct2-triton-loop-float16 / ct2-triton-float16"
     assert f"| transformer-base, single:16: source tokens/s {ours} | 8 | >= 4 | yes |" in table
@@ -176,17 +187,39 @@ def test_ratios_and_steps_are_held_against_the_aims() -> None:
     assert "transformer-base: single:16: ct2-triton-loop-float16: a process of the load" in table
 
 
+def test_many_cores_are_held_against_the_aims_and_few_are_not() -> None:
+    seconds = {machine_report.TWO_CORES: 2.0, machine_report.ALL_CORES: 0.25}
+    runs = {
+        "transformer-base": _run_of(seconds, "single:48", 12),
+        "four-models": _run_of(seconds, "streams:12", 11),
+    }
+    loops = [
+        {"cores": cores, "first_token_p95_ms": [0.0, ms], "step_ms": 2.0}
+        for cores, ms in ((2, 9.0), (8, 1.0), (64, 5.0))
+    ]
+
+    results = machine_report.compare_cores(runs, loops)
+    table = machine_report.aims_table("Aims of 16 cores", results, runs)
+
+    both = "of ct2-triton-int8 / ct2-triton-int8@2"
+    assert f"| transformer-base, single:48: source tokens/s {both} | 8 | >= 5 | yes |" in table
+    assert f"| transformer-base, single:48: p95 ms {both} | 0.125 | <= 1 | yes |" in table
+    assert f"| four-models, streams:12: source tokens/s {both} |  | >= 5 | not measured |" in table
+    assert "| 48 clients on 2 cores: first token's p95, steps | 4.5 | <= 4 | no |" in table
+    assert "| 48 clients on 16 cores: first token's p95, steps | 2.5 | <= 3 | yes |" in table
+
+
 def test_the_verdict_names_failed_steps_missed_aims_and_a_slow_first_row() -> None:
     times = [_step(1, 0.4), _step(16, 0.3)]
     aims = machine_report.compare_with_aims({}, times)
     steps = {"Kernels": 0, "Aims": 1}
 
-    [failed, slow, missed] = machine_report.verdict(steps, aims, times)
+    [failed, slow, missed] = machine_report.verdict(steps, {"Aims": aims}, times)
 
     assert failed == "FAILED: 1 of 2 steps: Aims (status 1)."
     assert "one row of transformer-base-float16 takes 0.400 ms, above 0.35" in slow
     assert re.match(r"Aims: 1 met, 3 missed, \d+ not measured. Missed: step of 1 rows", missed)
-    assert machine_report.verdict({"Kernels": 0}, None, times[1:]) == ["PASSED: all 1 steps."]
+    assert machine_report.verdict({"Kernels": 0}, {}, times[1:]) == ["PASSED: all 1 steps."]
 
 
 def test_kernels_show_their_share_of_the_bandwidth() -> None:

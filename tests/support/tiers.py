@@ -31,7 +31,7 @@ LONG = {
         "draws 2,000 sentences"
     ),
     "bench/test_machine_check.py"
-    "::test_a_step_that_fails_is_named_and_the_others_go_on": "all steps of a check of GPUs",
+    "::test_a_step_that_fails_is_named_and_the_others_go_on": "all steps of a check of machines",
     "bench/test_machine_check.py"
     "::test_the_short_check_on_a_processor_passes_and_writes_its_report": "the same",
     **{
