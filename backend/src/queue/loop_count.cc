@@ -12,6 +12,11 @@ constexpr double kWorthwhile = 1.02;
 // machines showed such differences where there were none, and a loop too few cost 16 clients 0.28
 // of the throughput; one too many costs a few rows at most this factor.
 constexpr double kNoise = 1.35;
+// What a further row takes at least, of a step of one row. Its own keys and values are 1/40 of the
+// weights of a small model after a usual sentence, and it multiplies them all. The measured rows
+// have short keys, and where the processor's memory is slow for a moment, a row seemed to take as
+// long as a tile: then one loop had all rows, for as long as the model was loaded.
+constexpr double kLeastFurther = 1.0 / 32;
 
 // Time of a step when `loops` loops run at once, interpolated between the measured numbers of
 // loops. Once a shared resource is exhausted, the time grows with the number of loops.
@@ -37,12 +42,16 @@ StepTimes WithoutNoise(StepTimes times) {
   const auto smooth = [](double alone, double before, double now) {
     return now < alone * kNoise ? before : std::max(before, now);
   };
+  const auto further = [](double tile, double first) {
+    return std::max(kLeastFurther * first, (tile - first) / kFurther);
+  };
   const StepTime alone = times[0];
+  times[0].further_row_ns = further(tile_ns(alone), alone.first_row_ns);
   for (size_t i = 1; i < times.size(); ++i) {
     const StepTime& before = times[i - 1];
     const double tile = smooth(tile_ns(alone), tile_ns(before), tile_ns(times[i]));
     const double first = smooth(alone.first_row_ns, before.first_row_ns, times[i].first_row_ns);
-    times[i] = {times[i].loops, first, std::max(0.0, (tile - first) / kFurther)};
+    times[i] = {times[i].loops, first, further(tile, first)};
   }
   return times;
 }
