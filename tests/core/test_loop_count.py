@@ -55,6 +55,21 @@ def test_a_row_that_seems_to_take_as_long_as_a_tile_is_no_reason_for_one_loop() 
     assert _core.loops_for([16, 24, 48], [(1, 4.07, 0.0), (2, 4.07, 0.0)], 2) == [2, 2, 2]
 
 
+def test_the_more_rows_the_more_loops_on_64_cores() -> None:
+    """By calculation: weights that the memory delivers to all cores together in 0.1 ms."""
+    times = [(n, max(0.46, 0.1 * n) + 0.13, 0.13) for n in range(1, 65)]
+    rows = [100, 200, 300, 600]
+    loops = _core.loops_for(rows, times, 64)
+    assert loops == sorted(set(loops))
+
+    def step(rows: int, loops: int) -> float:
+        first, further = times[loops - 1][1:]
+        return first + further * (rows / loops - 1)
+
+    for count, chosen in zip(rows, loops, strict=True):
+        assert step(count, chosen) < 1.05 * min(step(count, n) for n in range(10, 65))
+
+
 def test_hyperthreads_are_used_where_steps_get_shorter() -> None:
     """Eight cores of two threads each; of the second machine a second thread gains nothing."""
     useful = [(1, 1.0, 0.5), (8, 1.0, 0.5), (16, 1.4, 0.6)]

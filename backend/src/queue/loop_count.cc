@@ -12,10 +12,10 @@ constexpr double kWorthwhile = 1.02;
 // machines showed such differences where there were none, and a loop too few cost 16 clients 0.28
 // of the throughput; one too many costs a few rows at most this factor.
 constexpr double kNoise = 1.35;
-// What a further row takes at least, of a step of one row. Its own keys and values are 1/40 of the
-// weights of a small model after a usual sentence, and it multiplies them all. The measured rows
-// have short keys, and where the processor's memory is slow for a moment, a row seemed to take as
-// long as a tile: then one loop had all rows, for as long as the model was loaded.
+// What a further row takes at least, of a step of one row alone. Its own keys and values are 1/40
+// of the weights of a small model after a usual sentence, and it multiplies them all. Where the
+// processor's memory is slow for a moment, a row seems to take as long as a tile: then one loop had
+// all rows, for as long as the model was loaded.
 constexpr double kLeastFurther = 1.0 / 32;
 
 // Time of a step when `loops` loops run at once, interpolated between the measured numbers of
@@ -39,19 +39,19 @@ StepTimes WithoutNoise(StepTimes times) {
   const auto tile_ns = [](const StepTime& time) {
     return time.first_row_ns + kFurther * time.further_row_ns;
   };
-  const auto smooth = [](double alone, double before, double now) {
-    return now < alone * kNoise ? before : std::max(before, now);
-  };
-  const auto further = [](double tile, double first) {
-    return std::max(kLeastFurther * first, (tile - first) / kFurther);
-  };
   const StepTime alone = times[0];
+  const auto further = [&](double tile, double first) {
+    return std::max(kLeastFurther * alone.first_row_ns, (tile - first) / kFurther);
+  };
   times[0].further_row_ns = further(tile_ns(alone), alone.first_row_ns);
   for (size_t i = 1; i < times.size(); ++i) {
+    StepTime& now = times[i];
     const StepTime& before = times[i - 1];
-    const double tile = smooth(tile_ns(alone), tile_ns(before), tile_ns(times[i]));
-    const double first = smooth(alone.first_row_ns, before.first_row_ns, times[i].first_row_ns);
-    times[i] = {times[i].loops, first, further(tile, first)};
+    const bool noise =
+        now.first_row_ns < kNoise * alone.first_row_ns && tile_ns(now) < kNoise * tile_ns(alone);
+    const double tile = std::max(tile_ns(before), noise ? 0 : tile_ns(now));
+    now.first_row_ns = std::max(before.first_row_ns, noise ? 0 : now.first_row_ns);
+    now.further_row_ns = further(tile, now.first_row_ns);
   }
   return times;
 }

@@ -74,8 +74,9 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, Proving prov
     : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
   RunInThreadScope(weights->device(), /*threads=*/1, [&] { Make(weights, proving); });
   if (!on_host_) return;
-  step_times_ = MeasureSteps(*weights, CoresOfProcess(), [this] {
-    return std::make_unique<DecodeLoop>(model_, std::make_shared<LoopCaches>(/*keep_bytes=*/0));
+  const auto caches = std::make_shared<LoopCaches>(/*keep_bytes=*/0);
+  step_times_ = MeasureSteps(*weights, CoresOfProcess(), [this, &caches] {
+    return std::make_unique<DecodeLoop>(model_, caches);
   });
 }
 

@@ -26,12 +26,13 @@ namespace {
 constexpr size_t kRounds = 2;  // apart in time, so that other work of the machine may end
 // A tile's processor time from which on one round is enough: disturbances are short beside it, and
 // such a large model takes long to load anyway.
-constexpr double kLongTile_ns = 20'000'000;
+constexpr double kLongTile_ns = 100'000'000;
 constexpr size_t kLeastSteps = 3;
 constexpr size_t kMostSteps = 10;
 constexpr uint64_t kEnough_ns = 10'000'000;  // of processor time per loop and number of rows
 constexpr size_t kGrowth = 4;                // factor from one number of loops to the next
 constexpr int64_t kTokens = 2 * kMostSteps + 2;
+constexpr int64_t kSourceTokens = 32;  // on average over steps, where long sources are more often
 
 // Other work of this process, in cores, from which on it disturbs a measurement: other models load,
 // or translate. One that is measured 1.5 to 2.5 times too slow may get one loop where two are
@@ -106,8 +107,9 @@ bool WaitForQuiet(uint64_t until_ns) {
   return false;
 }
 
-// A greedy row that ends only at its limit, after the measured steps.
-CheckedRow MakeRow(const Weights& weights) {
+// Greedy rows that end only at their limit, after the measured steps. Each has a source of its own,
+// because attention to one source is nearly free for a second row.
+std::vector<CheckedRow> MakeRows(const Weights& weights) {
   DecodingOptions options;
   options.beam_size = 1;
   CheckedRow row;
@@ -115,11 +117,17 @@ CheckedRow MakeRow(const Weights& weights) {
   options.min_decoding_length = options.max_decoding_length = row.limit_tokens;
   row.search = std::make_shared<const SearchOptions>(options, weights);
   row.options = {row.search, &row.search->options()};
-  row.source.push_back(static_cast<int64_t>(weights.source().size() / 2));
+  const int64_t tokens =
+      std::min(kSourceTokens, weights.source_positions().value_or(kSourceTokens));
+  row.source.assign(static_cast<size_t>(tokens), static_cast<int64_t>(weights.source().size() / 2));
   if (weights.NeedsPrefix()) {
     row.prefix.push_back(static_cast<int64_t>(weights.target().size() / 2));
   }
-  return row;
+  std::vector<CheckedRow> rows(kMeasuredRows, row);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].source[0] = static_cast<int64_t>(i % weights.source().size());
+  }
+  return rows;
 }
 
 class IgnoringListener : public LoopListener {
@@ -145,15 +153,16 @@ class Meeting {
 // A measured loop, on a thread of its own.
 class MeasuredLoop {
  public:
-  MeasuredLoop(const CheckedRow& row, std::unique_ptr<LoopEngine> loop)
-      : row_(row), loop_(std::move(loop)) {}
+  MeasuredLoop(const std::vector<const CheckedRow*>& rows, std::unique_ptr<LoopEngine> loop)
+      : rows_(rows), loop_(std::move(loop)) {}
 
   void Run(Meeting* meeting) noexcept {
-    Try([&] { Admit(1), loop_->Step(&listener_); });
+    const auto second = rows_.begin() + 1;
+    Try([&] { loop_->Admit({rows_.begin(), second}), loop_->Step(&listener_); });
     meeting->Wait();
     Try([&] { one_row_ns_ = StepTime_ns(); });
     meeting->Wait();
-    Try([&] { Admit(kMeasuredRows - 1), loop_->Step(&listener_); });
+    Try([&] { loop_->Admit({second, rows_.end()}), loop_->Step(&listener_); });
     meeting->Wait();
     Try([&] { tile_ns_ = StepTime_ns(); });
     spent_ns_ = ThreadTime_ns();
@@ -173,7 +182,6 @@ class MeasuredLoop {
       failed_ = true;
     }
   }
-  void Admit(size_t rows) { loop_->Admit(std::vector<const CheckedRow*>(rows, &row_)); }
   // 0 if the rows end before.
   double StepTime_ns() {
     std::vector<double> times;
@@ -189,7 +197,7 @@ class MeasuredLoop {
     return UndisturbedStep_ns(std::move(times));
   }
 
-  const CheckedRow& row_;
+  const std::vector<const CheckedRow*>& rows_;
   const std::unique_ptr<LoopEngine> loop_;
   IgnoringListener listener_;
   double one_row_ns_ = 0;
@@ -239,12 +247,12 @@ std::set<size_t> LoopNumbers(const Cores& cores) {
 }
 
 // Nothing if a loop failed.
-std::optional<Round> MeasureRound(const CheckedRow& row, const Cores& cores,
+std::optional<Round> MeasureRound(const std::vector<const CheckedRow*>& rows, const Cores& cores,
                                   const NewLoop& new_loop) {
   Round round;
   for (const size_t count : LoopNumbers(cores)) {
     std::list<MeasuredLoop> loops;
-    while (loops.size() < count) loops.emplace_back(row, new_loop());
+    while (loops.size() < count) loops.emplace_back(rows, new_loop());
     if (!Measure(&loops, &round)) return std::nullopt;
   }
   return round;
@@ -300,15 +308,19 @@ double UndisturbedStep_ns(std::vector<double> times_ns) {
 StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
                        const NewLoop& new_loop) noexcept {
   try {
-    const CheckedRow row = MakeRow(weights);
+    const std::vector<CheckedRow> made = MakeRows(weights);
+    std::vector<const CheckedRow*> rows;
+    for (const CheckedRow& row : made) rows.push_back(&row);
     const uint64_t until_ns = SteadyNow_ns() + kPatience_ns;
     // Models load side by side. While one is measured or waits for that, no other is.
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
+    const auto keeper = new_loop();  // of the encodings, so that they are made once
+    keeper->Admit(rows);
     std::vector<Round> rounds;
     bool disturbed = false;
     do {
-      std::optional<Round> round = MeasureRound(row, cores, new_loop);
+      std::optional<Round> round = MeasureRound(rows, cores, new_loop);
       if (!round) return {};
       disturbed = round->disturbed();
       Keep(std::move(*round), &rounds);

@@ -17,13 +17,14 @@ class Weights;
 // busy, and other work only makes steps longer. `times_ns`: at least one.
 double UndisturbedStep_ns(std::vector<double> times_ns);
 
-// Makes a loop with memory of its own.
+// Makes a loop; all share encodings.
 using NewLoop = std::function<std::unique_ptr<LoopEngine>()>;
 
-// Measures StepTimes with steps of one row and of a tile of rows, in processor time and, if they
-// are short, twice, so that other work of the machine has little effect. Takes about 60 ms per
-// number of loops, or about 8 steps if that is longer; two seconds or more where other work of this
-// process does not end; the least disturbed measurement then counts.
+// Measures StepTimes with steps of one row and of a tile of rows, in processor time and, unless
+// they are long, twice, so that other work of the machine has little effect. Takes about 60 ms per
+// number of loops, or about 8 steps if that is longer, and the encodings of a tile's sources; two
+// seconds or more where other work of this process does not end; the least disturbed measurement
+// then counts.
 StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
                        const NewLoop& new_loop) noexcept;
 
