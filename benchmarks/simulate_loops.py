@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import heapq
 import itertools
+import math
 import random
 from collections import deque
 from dataclasses import dataclass, field, replace
@@ -30,8 +31,6 @@ from sentence_lengths import draw_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_FOR_EVER = 10**6
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ class _Loop:
     admits: bool = True
     lanes: int = 1
     last_turn: int = 0
-    steps_held: int = 0
+    step_ms: float = 0.0  # of its last step
 
 
 class _Model:
@@ -178,18 +177,19 @@ class _Model:
         loop.admits = loop in order[: loop.lanes]
         return loop
 
-    def admit(self, loop: _Loop, encode_tokens: int) -> int:
+    def admit(self, loop: _Loop, encode_tokens: int, now_ms: float) -> int:
         """Let rows join; give the tokens that are encoded."""
-        if not loop.admits:
+        if not loop.admits or not self.waiting:
             return 0
-        state = {
-            "rows": len(loop.rows), "sequences": len(loop.rows), "lanes": loop.lanes,
-            "all_sequences": sum(other.known for other in self.loops),
-        }  # fmt: skip
-        waiting = len(self.waiting)
-        room = _core.sequences_to_admit(waiting, **state, steps_held=loop.steps_held)
-        held = room == 0 and _core.sequences_to_admit(waiting, **state, steps_held=_FOR_EVER) > 0
-        loop.steps_held = loop.steps_held + 1 if held else 0
+        waited_ms = now_ms - self.waiting[0].sentence.sent_ms
+        room = _core.sequences_to_admit(
+            len(self.waiting),
+            rows=len(loop.rows),
+            sequences=len(loop.rows),
+            all_sequences=sum(other.known for other in self.loops),
+            lanes=loop.lanes,
+            steps_waited=waited_ms / loop.step_ms if loop.step_ms else math.inf,
+        )
         tokens = 0
         while room and self.waiting:
             row_tokens = self.waiting[0].sentence.tokens
@@ -263,11 +263,12 @@ class _Simulation:
 
     def _start(self, model: _Model, loop: _Loop) -> None:
         costs = self._plan.costs
-        tokens = model.admit(loop, self._plan.encode_tokens)
+        tokens = model.admit(loop, self._plan.encode_tokens, self._now_ms)
         took_ms = costs.encode_ms + costs.token_ms * tokens if tokens else 0.0
         if loop.rows:
-            took_ms += costs.fixed_ms(self._plan.threads - self._idle)
-            took_ms += costs.row_ms * len(loop.rows)
+            loop.step_ms = costs.fixed_ms(self._plan.threads - self._idle)
+            loop.step_ms += costs.row_ms * len(loop.rows)
+            took_ms += loop.step_ms
             self._outcome.most_loops = max(self._outcome.most_loops, model.used())
             self._outcome.steps += 1
             self._outcome.step_rows += len(loop.rows)

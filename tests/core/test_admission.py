@@ -28,16 +28,16 @@ def test_loops_come_out_about_even() -> None:
 
 
 @pytest.mark.parametrize(("rows", "few"), [(5, 1), (6, 1), (12, 2), (18, 3), (40, 4)])
-def test_rows_are_held_back_for_a_few_steps(rows: int, few: int) -> None:
+def test_few_rows_are_held_back_until_the_first_has_waited_for_a_step(rows: int, few: int) -> None:
     running = {"rows": rows, "sequences": rows, "all_sequences": rows}
     assert _core.sequences_to_admit(few, **running) == few
-    for held in range(3):
-        assert _core.sequences_to_admit(few - 1, **running, steps_held=held) == 0
-    assert _core.sequences_to_admit(few - 1, **running, steps_held=3) == few - 1
+    for waited in (0.0, 0.99):
+        assert _core.sequences_to_admit(few - 1, **running, steps_waited=waited) == 0
+    assert _core.sequences_to_admit(few - 1, **running, steps_waited=1.0) == few - 1
 
 
 def test_beside_a_search_of_many_beams_no_row_is_held_back() -> None:
-    """Its steps are long: 3 of them are longer than many greedy rows."""
+    """Its steps are long: one of them takes as long as many of greedy rows."""
     assert _core.sequences_to_admit(1, rows=1, sequences=32, all_sequences=32) == 1
 
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMostHeld = 4;     // sequences that are worth waiting for
 constexpr size_t kRowsPerHeld = 6;  // running rows for each of them
-constexpr size_t kMostStepsHeld = 3;
+constexpr double kMostStepsHeld = 1;
 constexpr size_t kPartForNarrow = 4;  // 1 / part of a step's sequences that is kept for narrow rows
 
 // Sequences worth holding rows back for. It counts rows, because a few searches of many beams are
@@ -34,17 +34,13 @@ bool LoopSettings::operator==(const LoopSettings& other) const {
 }
 
 size_t SequencesToAdmit(const LoopState& state, const LoopSettings& settings) {
-  return HoldsRows(state, settings) ? 0 : Room(state, settings);
+  const size_t room = Room(state, settings);
+  return room < WorthHolding(state) && state.steps_waited < kMostStepsHeld ? 0 : room;
 }
 
 size_t RowsPastWide(const LoopState& state, const LoopSettings& settings) {
   const size_t kept = std::max<size_t>(1, settings.max_sequences / kPartForNarrow);
   return kept - std::min(kept, state.narrow_sequences);
-}
-
-bool HoldsRows(const LoopState& state, const LoopSettings& settings) {
-  const size_t room = Room(state, settings);
-  return room > 0 && room < WorthHolding(state) && state.steps_held < kMostStepsHeld;
 }
 
 }  // namespace ct2triton

@@ -14,8 +14,8 @@ struct LoopState {
   size_t narrow_sequences = 0;  // of narrow rows: those with one sequence
   size_t all_sequences = 0;     // of all loops of the model
   size_t waiting_sequences = 0;
-  size_t lanes = 1;       // loops among which the rows are divided
-  size_t steps_held = 0;  // steps for which waiting rows were held back
+  size_t lanes = 1;         // loops among which the rows are divided
+  double steps_waited = 0;  // how long the first waiting row has waited, in steps of this loop
 };
 
 struct LoopSettings {
@@ -27,16 +27,13 @@ struct LoopSettings {
   bool operator==(const LoopSettings& other) const;
 };
 
-// Sequences of waiting rows that may join now. Rows are held back for a few steps while only
-// few have room, because encoding several together costs less (benchmarks/README.md).
+// Sequences of waiting rows that may join now. Rows that have just arrived are held back while only
+// few have room, because encoding several together costs less (benchmarks/dropped.md).
 size_t SequencesToAdmit(const LoopState& state, const LoopSettings& settings);
 
 // Rows of one sequence that may join although rows of several leave no room. A loop may then have
 // more than `max_sequences`, but its steps stay below that, because wide rows alternate
 // (StepBudget).
 size_t RowsPastWide(const LoopState& state, const LoopSettings& settings);
-
-// Whether waiting rows have room, but are still too few.
-bool HoldsRows(const LoopState& state, const LoopSettings& settings);
 
 }  // namespace ct2triton

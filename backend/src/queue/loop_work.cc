@@ -176,10 +176,12 @@ void LoopWork::Run(int task) noexcept {
     running_ += lane.loop->load().sequences - before.sequences;
     wide_cache_bytes_ += lane.loop->load().wide_cache_bytes - before.wide_cache_bytes;
     EndPromise(&lane);
-    const bool stepped = lane.loop->counters().steps > counters_[static_cast<size_t>(task)].steps;
     {
       const std::lock_guard<std::mutex> lock(counters_mutex_);
-      LoopCounters& counters = counters_[static_cast<size_t>(task)] = lane.loop->counters();
+      LoopCounters& counters = counters_[static_cast<size_t>(task)];
+      const bool stepped = lane.loop->counters().steps > counters.steps;
+      if (stepped) lane.step_ns = lane.loop->counters().step_ns - counters.step_ns;
+      counters = lane.loop->counters();
       // They were counted when they were encoded.
       counters.shared_encodings -= std::min(counters.shared_encodings, lane.encodings_given);
       CountStepLocked(lane.loop->step_failure(), stepped);
@@ -200,8 +202,15 @@ LoopState LoopWork::StateOf(const Lane& lane) const {
   state.all_sequences = running_;
   state.waiting_sequences = waiting_sequences();
   state.lanes = lane.lanes;
-  state.steps_held = lane.steps_held;
+  state.steps_waited = StepsWaited(lane);
   return state;
+}
+
+// Of the first row that joins next. Encoded sources have waited, and gain nothing by more of it.
+double LoopWork::StepsWaited(const Lane& lane) const {
+  const bool encoded = waiting_sequences() > queue_.sequences();
+  const uint64_t waited_ns = encoded ? UINT64_MAX : SteadyNow_ns() - queue_.first_queued_ns();
+  return static_cast<double>(waited_ns) / static_cast<double>(std::max<uint64_t>(1, lane.step_ns));
 }
 
 // Takes rows of an encoded long source first; others follow before the next step.
@@ -210,7 +219,6 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   if (!lane->admits) return {};
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   const LoopState state = StateOf(*lane);
-  lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
   LongSources::Encoded encoded;
   if (long_sources_ && SequencesToAdmit(state, settings_) > 0) encoded = long_sources_->Take();
   lane->encoded = !encoded.jobs.empty();

@@ -66,6 +66,7 @@ class RowQueue {
   size_t sequences() const { return sequences_; }  // that their rows have in a step of a loop
   // Of the first row and its source; 0: no row waits.
   size_t first_cache_bytes() const { return first_cache_bytes_; }
+  uint64_t first_queued_ns() const { return first_queued_ns_; }  // likewise, its arrival time
   // No more rows may be added; waiting ones are still handed out.
   void Close() noexcept;
   bool closed() const { return closed_; }
@@ -89,6 +90,7 @@ class RowQueue {
   std::atomic<size_t> size_{0};
   std::atomic<size_t> sequences_{0};
   std::atomic<size_t> first_cache_bytes_{0};
+  std::atomic<uint64_t> first_queued_ns_{0};
   std::atomic<bool> closed_{false};
 };
 
