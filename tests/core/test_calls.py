@@ -245,7 +245,8 @@ def test_a_model_that_loads_never_has_all_weights_twice() -> None:
     environment = {**os.environ, "ASAN_OPTIONS": options, "CT2_PACKED_GEMM": "0"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert weights > 8 * 2**20
-    assert int(done.stdout) < 0.5 * weights
+    # Half of it are keys and values, for 12 rows of 32 tokens, with which steps are measured.
+    assert int(done.stdout) < 0.75 * weights
 
 
 def test_a_trial_that_fails_leaves_the_model_to_calls(tmp_path: Path, sources: list[Row]) -> None:

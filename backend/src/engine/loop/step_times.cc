@@ -309,14 +309,16 @@ StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
                        const NewLoop& new_loop) noexcept {
   try {
     const std::vector<CheckedRow> made = MakeRows(weights);
-    std::vector<const CheckedRow*> rows;
-    for (const CheckedRow& row : made) rows.push_back(&row);
     const uint64_t until_ns = SteadyNow_ns() + kPatience_ns;
     // Models load side by side. While one is measured or waits for that, no other is.
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
     const auto keeper = new_loop();  // of the encodings, so that they are made once
-    keeper->Admit(rows);
+    std::vector<const CheckedRow*> rows;
+    for (const CheckedRow& row : made) {
+      keeper->Admit({&row});  // one by one takes less memory
+      rows.push_back(&row);
+    }
     std::vector<Round> rounds;
     bool disturbed = false;
     do {
