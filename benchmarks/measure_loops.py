@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from ct2_triton import _core
-from ct2_triton.bench.cores import first_cores, on_cores, usable_cores
+from ct2_triton.bench.cores import count_cores, first_cores, on_cores, usable_cores
 from random_rows import random_row
 from shape_model import add_model_arguments, model_of
 from simulate_loops import Costs, Outcome, Plan, simulate
@@ -63,10 +63,12 @@ def main() -> int:
     parser.add_argument("--cores", type=int, help="to use (default: all)")
     parser.add_argument("--output", type=Path, help="file for the figures, as JSON")
     args = parser.parse_args()
-    cores = usable_cores()
+    cores = count_cores() if args.cores is None else args.cores
+    if not 1 <= cores <= count_cores():
+        parser.error(f"--cores {cores}: there are {count_cores()}")
     figures = []
     with (
-        on_cores(first_cores(cores, args.cores or len(cores))),
+        on_cores(first_cores(usable_cores(), cores)),
         tempfile.TemporaryDirectory() as scratch,
     ):
         directory = model_of(args, Path(scratch))

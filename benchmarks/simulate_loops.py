@@ -32,6 +32,8 @@ from sentence_lengths import draw_length
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_FOR_EVER = 10**6
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -136,6 +138,7 @@ class _Loop:
     lanes: int = 1
     last_turn: int = 0
     step_ms: float = 0.0  # of its last step
+    steps_held: int = 0
 
 
 class _Model:
@@ -181,15 +184,19 @@ class _Model:
         """Let rows join; give the tokens that are encoded."""
         if not loop.admits or not self.waiting:
             return 0
+        state = {
+            "rows": len(loop.rows), "sequences": len(loop.rows), "lanes": loop.lanes,
+            "all_sequences": sum(other.known for other in self.loops),
+        }  # fmt: skip
+        waiting = len(self.waiting)
         waited_ms = now_ms - self.waiting[0].sentence.sent_ms
+        steps_waited = waited_ms / loop.step_ms if loop.step_ms else math.inf
         room = _core.sequences_to_admit(
-            len(self.waiting),
-            rows=len(loop.rows),
-            sequences=len(loop.rows),
-            all_sequences=sum(other.known for other in self.loops),
-            lanes=loop.lanes,
-            steps_waited=waited_ms / loop.step_ms if loop.step_ms else math.inf,
+            waiting, **state, steps_waited=steps_waited, steps_held=loop.steps_held
         )
+        rest = {"steps_waited": math.inf, "steps_held": _FOR_EVER}
+        held = room == 0 and _core.sequences_to_admit(waiting, **state, **rest) > 0
+        loop.steps_held = loop.steps_held + 1 if held else 0
         tokens = 0
         while room and self.waiting:
             row_tokens = self.waiting[0].sentence.tokens

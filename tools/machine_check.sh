@@ -9,7 +9,7 @@
 # their times), `loop` (the decode loop on them), `served` (a server, its tests, answers and memory),
 # `speed` (ct2-bench on the model), `aims` (loop, calls and Triton's Python backend on models of
 # real sizes) and `cores` (the processor alone: two of its cores against all). Together they take
-# about 50 minutes. --cpu runs `served`, `speed` and `cores`, the first two on the processor;
+# about 50 minutes. --cpu runs `served`, `speed` and `cores`, all on the processor;
 # --short takes minutes, and tells nothing about speed; --model is what ct2-prepare takes
 # (default: demo). The report is FOLDER/report.md, which begins with a verdict, beside the files of
 # each step. A step that fails is named, the others go on, and the exit status is 1.
@@ -21,9 +21,6 @@ comparison=(--stored float32 --rows 1000)
 bench=(--minutes 4 --rounds 3)
 aims=(--minutes 3 --rounds 2)
 cores=(--minutes 2 --rounds 2) base=(--shape transformer-base) large=(--shape nllb-600m) loops=4
-# The load generator: a quarter of the cores, up to 8.
-clients=$(($(nproc) / 4)) && clients=$((clients < 1 ? 1 : clients > 8 ? 8 : clients))
-few=2 && [ "$(nproc)" -gt 4 ] || few=1  # cores, to compare with all
 while [ $# -gt 0 ]; do
   case $1 in
     --cpu) device=cpu ;;
@@ -51,7 +48,12 @@ parts=${parts:-$all}
 for part in $parts; do
   [[ $all = *" $part "* ]] || { echo "machine_check.sh: part $part needs a GPU" >&2; exit 2; }
 done
+[[ $parts != " cores " ]] || device=cpu
 export PATH=$PWD/.venv/bin:$PATH
+all_cores=$(python -c 'from ct2_triton.bench.cores import count_cores as f; print(f())')
+few=2 && [ "$all_cores" -gt 2 ] || few=1  # cores, to compare with all
+# Processes of the load generator: a quarter of the cores, up to 8.
+clients=$((all_cores < 8 ? 1 : all_cores > 32 ? 8 : all_cores / 4))
 if [ "$device" = gpu ]; then
   python tools/machine_report.py missing $parts || exit 2
   # The server finds cuBLAS in a wheel; what runs without it is told where.
@@ -196,14 +198,14 @@ write_shape('nllb-600m', Path(sys.argv[1]))" "$output"
 fi
 if wanted cores; then
   mkdir "$output/cores"
-  step "The processor" bash -c "lscpu | grep -vE '^(Flags|Vuln)'"
+  ! command -v lscpu >/dev/null || step "The processor" bash -c "lscpu | grep -vE '^(Flags|Vuln)'"
   int8=(--contender "ct2-triton-int8@$few" --contender ct2-triton-int8)
   on_cores transformer-base "${base[@]}" "${int8[@]}" \
     --scenario single:1 --scenario single:48 --scenario single:512
   # Each sentence to all models: 48 and 512 rows at a time.
   on_cores four-models "${base[@]}" "${int8[@]}" --models 4 --distinct \
     --scenario streams:12 --scenario streams:128
-  for count in "$few" "$(nproc)"; do
+  for count in $(printf '%s\n' "$few" "$all_cores" | sort -nu); do
     step "First token on $count of the cores" python benchmarks/measure_loops.py --cores "$count" \
       --models 1 --streams 48 --many "" --seconds "$loops" --output "$output/cores/loops-$count.json"
   done

@@ -32,7 +32,7 @@ LOOP_INT8 = "ct2-triton-loop-int8_float16"
 PYTHON = "python-transformers-float16"
 ALL_CORES = "ct2-triton-int8"
 ONE_CORE, TWO_CORES = f"{ALL_CORES}@1", f"{ALL_CORES}@2"
-FEWEST_CORES = 12  # of a server that aims of 16 cores are held against; the others send
+FEWEST_CORES = 12  # physical, of a server that aims of 16 cores are held against; others send
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def missing(parts: list[str]) -> list[str]:
     modules = {
         **dict.fromkeys(("torch", "transformers", "ctranslate2"), parts),
         **dict.fromkeys(("pytest", "pytest_asyncio", "pytest_timeout", "hypothesis"), parts),
-        **dict.fromkeys(("tritonclient", "matplotlib"), served),
+        **dict.fromkeys(("tritonclient", "matplotlib"), served | ({"cores"} & set(parts))),
     }
     absent = [
         name
@@ -211,7 +211,7 @@ def compare_cores(runs: dict[str, Run], loops: list[dict[str, Any]]) -> list[Res
 
 
 def _server_cores(run: Run) -> int:
-    return int(run.contenders.get(ALL_CORES, {}).get("cores", 0))
+    return int(run.contenders.get(ALL_CORES, {}).get("physical cores", 0))
 
 
 def _held(aim: Aim, run: Run | None) -> Result:

@@ -269,7 +269,7 @@ py::list RunFailingLoops(const std::string& directory,
 }
 
 size_t PySequencesToAdmit(size_t waiting, size_t rows, size_t sequences, size_t all_sequences,
-                          size_t lanes, double steps_waited) {
+                          size_t lanes, double steps_waited, size_t steps_held) {
   LoopState state;
   state.rows = rows;
   state.sequences = sequences;
@@ -277,6 +277,7 @@ size_t PySequencesToAdmit(size_t waiting, size_t rows, size_t sequences, size_t 
   state.waiting_sequences = waiting;
   state.lanes = lanes;
   state.steps_waited = steps_waited;
+  state.steps_held = steps_held;
   return SequencesToAdmit(state, LoopSettings());
 }
 
@@ -439,7 +440,7 @@ std::vector<std::pair<uint64_t, size_t>> PyShareCores(
 void BindLoopWork(py::module_& module) {
   module.def("sequences_to_admit", &PySequencesToAdmit, py::arg("waiting"), py::arg("rows"),
              py::arg("sequences"), py::arg("all_sequences"), py::arg("lanes") = 1,
-             py::arg("steps_waited") = 0,
+             py::arg("steps_waited") = 0, py::arg("steps_held") = 0,
              "Tell how many waiting sequences join a loop before its next step.");
   module.def("loops_for", &PyLoopsFor, py::arg("rows"), py::arg("step_times"), py::arg("most"),
              py::arg("max_rows") = 64,

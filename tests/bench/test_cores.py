@@ -7,6 +7,7 @@ import argparse
 import os
 import re
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -16,7 +17,7 @@ from bench.test_baseline_translators import mixed_rows
 from ct2_triton.bench import cli
 from ct2_triton.bench.comparison import Plan
 from ct2_triton.bench.contenders import make_contender
-from ct2_triton.bench.cores import cores_apart, first_cores, on_cores, usable_cores
+from ct2_triton.bench.cores import cores_apart, first_cores, on_cores, physical_cores, usable_cores
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.record import Run
 from ct2_triton.bench.setup import Setup
@@ -27,9 +28,14 @@ ROWS = mixed_rows([(1205,), (1210,)], 2, count=6)
 two_cores = pytest.mark.skipif(len(ALL) < 2, reason="one core has none to leave")
 
 
-def _threads() -> list[set[int]]:
-    """The cores of each thread of this process."""
-    return [os.sched_getaffinity(thread.id) for thread in psutil.Process().threads()]
+def _cores_of_threads(*processes: psutil.Process) -> set[tuple[int, ...]]:
+    """The cores of each thread, without repetitions."""
+    found = set()
+    for process in processes:
+        for thread in process.threads():
+            with suppress(ProcessLookupError):  # it has ended
+                found.add(tuple(sorted(os.sched_getaffinity(thread.id))))
+    return found
 
 
 def test_processes_have_cores_of_their_own_if_enough_remain(tmp_path: Path) -> None:
@@ -45,6 +51,8 @@ def test_hyperthreads_of_a_core_are_kept_together_or_apart(tmp_path: Path) -> No
         (folder / "thread_siblings_list").write_text(f"{core % 8},{core % 8 + 8}\n")
 
     assert cores_apart(range(16), 4, tmp_path) == (6, 7, 14, 15)
+    assert cores_apart(range(16), 3, tmp_path) == (6, 7, 14, 15)
+    assert [physical_cores(which, tmp_path) for which in (range(16), (0, 8), (0, 1))] == [8, 1, 2]
     assert first_cores(range(16), 2, tmp_path) == (0, 1)
     assert first_cores([0, 8, 1, 9], 3, tmp_path) == (0, 1, 8)
 
@@ -56,8 +64,8 @@ def test_all_threads_move_and_return() -> None:
     other.start()
     try:
         with on_cores(ALL[:1]):
-            assert _threads() == [{ALL[0]}] * len(_threads())
-        assert _threads() == [set(ALL)] * len(_threads())
+            assert _cores_of_threads(psutil.Process()) == {(ALL[0],)}
+        assert _cores_of_threads(psutil.Process()) == {tuple(ALL)}
     finally:
         done.set()
         other.join()
@@ -96,15 +104,15 @@ def test_the_command_keeps_contenders_off_the_cores_of_its_processes(
 async def test_a_contender_on_one_core_stays_there_and_answers_the_same(
     kind: str, tmp_path: Path
 ) -> None:
-    setup = Setup(str(tiny_checkpoint("nllb")), tmp_path, max_decoding_length=20)
+    setup = Setup(str(tiny_checkpoint("nllb")), tmp_path, max_decoding_length=20, cores=2)
     answers = []
-    for name, cores in ((f"{kind}-float32@1", ALL[:1]), (f"{kind}-float32", ALL)):
+    for name, count in ((f"{kind}-float32@1", 1), (f"{kind}-float32", 2)):
         async with make_contender(name, setup) as contender:
             answers.append([await contender.translate(row) for row in ROWS])
             started = psutil.Process(contender.pid)
-            threads = [t for p in (started, *started.children(True)) for t in p.threads()]
-            assert (contender.name, contender.setup.cores) == (name, len(cores))
-            assert [os.sched_getaffinity(t.id) for t in threads] == [set(cores)] * len(threads)
+            assert (contender.name, contender.setup.cores) == (name, count)
+            used = _cores_of_threads(started, *started.children(recursive=True))
+            assert used == {first_cores(ALL, count)}
     assert answers[0] == answers[1]
 
 

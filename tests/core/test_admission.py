@@ -36,6 +36,15 @@ def test_few_rows_are_held_back_until_the_first_has_waited_for_a_step(rows: int,
     assert _core.sequences_to_admit(few - 1, **running, steps_waited=1.0) == few - 1
 
 
+def test_few_places_of_a_full_loop_are_held_back_for_three_steps() -> None:
+    """All rows wait for long there, so that their time says nothing."""
+    full = {"rows": 62, "sequences": 62, "all_sequences": 62, "steps_waited": 99.0}
+    for held in range(3):
+        assert _core.sequences_to_admit(100, **full, steps_held=held) == 0
+    assert _core.sequences_to_admit(100, **full, steps_held=3) == 2
+    assert _core.sequences_to_admit(100, **{**full, "sequences": 60}) == 4
+
+
 def test_beside_a_search_of_many_beams_no_row_is_held_back() -> None:
     """Its steps are long: one of them takes as long as many of greedy rows."""
     assert _core.sequences_to_admit(1, rows=1, sequences=32, all_sequences=32) == 1

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import threading
 import time
@@ -15,6 +16,8 @@ import pytest
 from core.engine_truth import EngineTruth, ragged_rows
 from ct2_triton import _core
 from ct2_triton.prepare.shipped import FOLDER
+from support.tiny import tiny_engine_model
+from tiny_families import TinyOptions
 
 Times = list[tuple[int, float, float]]
 
@@ -52,7 +55,9 @@ def test_full_loops_leave_rows_to_further_ones() -> None:
 
 def test_a_row_that_seems_to_take_as_long_as_a_tile_is_no_reason_for_one_loop() -> None:
     """Two of 25 loads measured that on a virtual machine; 16 clients lost a third of their rows."""
-    assert _core.loops_for([16, 24, 48], [(1, 4.07, 0.0), (2, 4.07, 0.0)], 2) == [2, 2, 2]
+    for beside in (0.0, 0.3):
+        times = [(1, 4.07, 0.0), (2, 4.07, beside)]
+        assert _core.loops_for([16, 24, 48], times, 2) == [2, 2, 2]
 
 
 def test_the_more_rows_the_more_loops_on_64_cores() -> None:
@@ -102,6 +107,17 @@ def test_steps_are_measured_when_a_model_is_loaded(engine_model: Path) -> None:
     assert numbers[-1] == _core.usable_cores()
     assert all(first > 0 and further >= 0 for _, first, further in times)
     assert _core.Translator(str(engine_model), {"decoding": "calls"}).step_times == []
+
+
+@pytest.mark.parametrize("positions", [30, 32, 34])
+def test_a_model_with_few_positions_is_measured(tmp_path: Path, positions: int) -> None:
+    """The tokens that CTranslate2 adds to a source have positions, too."""
+    made = tiny_engine_model("m2m100", TinyOptions(max_positions=positions))
+    directory = Path(shutil.copytree(made, tmp_path / "model"))
+    config = json.loads((directory / "config.json").read_text("utf-8"))
+    config |= {"add_source_bos": True, "add_source_eos": True}
+    (directory / "config.json").write_text(json.dumps(config), "utf-8")
+    assert _core.Translator(str(directory), {"decoding": "loop"}).step_times
 
 
 def _load_beside_work(model: Path) -> tuple[Times, bool]:

@@ -150,6 +150,23 @@ def test_rows_join_a_loop_that_runs(engine_model: Path, truth: EngineTruth) -> N
     assert loop["steps"] - before["steps"] < 120 + 60  # they shared steps
 
 
+def test_a_lone_row_joins_many_once_it_has_waited_for_a_step(engine_model: Path) -> None:
+    """It is held back to be encoded with others, which do not come."""
+    translator = _core.Translator(str(engine_model), {**LOOP, "inter_threads": "1"})
+    *many, last = rows_of(19)
+    with gate(held_at=1) as joined:
+        with gate(held_at=3) as step:
+            running = Sender(translator, many, _exactly(100), gate=step)
+            step.wait()
+            before = _steps(translator)
+            joining = Sender(translator, [last], _exactly(5), gate=joined)
+            wait_until(lambda: translator.waiting == 1)
+        joined.wait()
+        assert _steps(translator) - before < 5
+    assert joining.ended().error is None
+    assert running.ended().error is None
+
+
 @pytest.mark.parametrize("full", ["steps", "memory"])
 def test_a_greedy_row_joins_a_loop_that_wide_rows_fill(
     engine_model: Path, truth: EngineTruth, full: str

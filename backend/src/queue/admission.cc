@@ -6,9 +6,10 @@
 namespace ct2triton {
 namespace {
 
-constexpr size_t kMostHeld = 4;     // sequences that are worth waiting for
-constexpr size_t kRowsPerHeld = 6;  // running rows for each of them
-constexpr double kMostStepsHeld = 1;
+constexpr size_t kMostHeld = 4;         // sequences that are worth waiting for
+constexpr size_t kRowsPerHeld = 6;      // running rows for each of them
+constexpr double kMostStepsWaited = 1;  // by the first row, while others may arrive
+constexpr size_t kMostStepsHeld = 3;    // while a full loop has places for some of the rows
 constexpr size_t kPartForNarrow = 4;  // 1 / part of a step's sequences that is kept for narrow rows
 
 // Sequences worth holding rows back for. It counts rows, because a few searches of many beams are
@@ -34,8 +35,14 @@ bool LoopSettings::operator==(const LoopSettings& other) const {
 }
 
 size_t SequencesToAdmit(const LoopState& state, const LoopSettings& settings) {
+  return HoldsRows(state, settings) ? 0 : Room(state, settings);
+}
+
+bool HoldsRows(const LoopState& state, const LoopSettings& settings) {
   const size_t room = Room(state, settings);
-  return room < WorthHolding(state) && state.steps_waited < kMostStepsHeld ? 0 : room;
+  if (room == 0 || room >= WorthHolding(state)) return false;
+  return room < state.waiting_sequences ? state.steps_held < kMostStepsHeld
+                                        : state.steps_waited < kMostStepsWaited;
 }
 
 size_t RowsPastWide(const LoopState& state, const LoopSettings& settings) {

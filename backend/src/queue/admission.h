@@ -16,6 +16,7 @@ struct LoopState {
   size_t waiting_sequences = 0;
   size_t lanes = 1;         // loops among which the rows are divided
   double steps_waited = 0;  // how long the first waiting row has waited, in steps of this loop
+  size_t steps_held = 0;    // steps for which waiting rows were held back
 };
 
 struct LoopSettings {
@@ -27,9 +28,12 @@ struct LoopSettings {
   bool operator==(const LoopSettings& other) const;
 };
 
-// Sequences of waiting rows that may join now. Rows that have just arrived are held back while only
-// few have room, because encoding several together costs less (benchmarks/dropped.md).
+// Sequences of waiting rows that may join now.
 size_t SequencesToAdmit(const LoopState& state, const LoopSettings& settings);
+
+// Whether waiting rows have room and are held back all the same, because few join: encoding several
+// together costs less (benchmarks/dropped.md).
+bool HoldsRows(const LoopState& state, const LoopSettings& settings);
 
 // Rows of one sequence that may join although rows of several leave no room. A loop may then have
 // more than `max_sequences`, but its steps stay below that, because wide rows alternate

@@ -39,11 +39,9 @@ StepTimes WithoutNoise(StepTimes times) {
   const auto tile_ns = [](const StepTime& time) {
     return time.first_row_ns + kFurther * time.further_row_ns;
   };
+  const double least_ns = kLeastFurther * times[0].first_row_ns;
+  times[0].further_row_ns = std::max(least_ns, times[0].further_row_ns);
   const StepTime alone = times[0];
-  const auto further = [&](double tile, double first) {
-    return std::max(kLeastFurther * alone.first_row_ns, (tile - first) / kFurther);
-  };
-  times[0].further_row_ns = further(tile_ns(alone), alone.first_row_ns);
   for (size_t i = 1; i < times.size(); ++i) {
     StepTime& now = times[i];
     const StepTime& before = times[i - 1];
@@ -51,7 +49,7 @@ StepTimes WithoutNoise(StepTimes times) {
         now.first_row_ns < kNoise * alone.first_row_ns && tile_ns(now) < kNoise * tile_ns(alone);
     const double tile = std::max(tile_ns(before), noise ? 0 : tile_ns(now));
     now.first_row_ns = std::max(before.first_row_ns, noise ? 0 : now.first_row_ns);
-    now.further_row_ns = further(tile, now.first_row_ns);
+    now.further_row_ns = std::max(least_ns, (tile - now.first_row_ns) / kFurther);
   }
   return times;
 }

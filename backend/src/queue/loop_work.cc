@@ -203,14 +203,16 @@ LoopState LoopWork::StateOf(const Lane& lane) const {
   state.waiting_sequences = waiting_sequences();
   state.lanes = lane.lanes;
   state.steps_waited = StepsWaited(lane);
+  state.steps_held = lane.steps_held;
   return state;
 }
 
-// Of the first row that joins next. Encoded sources have waited, and gain nothing by more of it.
+// By the row that joins next, or very many if its source is encoded: it gains nothing by waiting.
 double LoopWork::StepsWaited(const Lane& lane) const {
-  const bool encoded = waiting_sequences() > queue_.sequences();
-  const uint64_t waited_ns = encoded ? UINT64_MAX : SteadyNow_ns() - queue_.first_queued_ns();
-  return static_cast<double>(waited_ns) / static_cast<double>(std::max<uint64_t>(1, lane.step_ns));
+  const bool encoded = long_sources_ && long_sources_->encoded_sequences() > 0;
+  const uint64_t since_ns = encoded ? 0 : queue_.first_queued_ns();
+  const auto waited_ns = static_cast<double>(SteadyNow_ns() - since_ns);
+  return waited_ns / static_cast<double>(std::max<uint64_t>(1, lane.step_ns));
 }
 
 // Takes rows of an encoded long source first; others follow before the next step.
@@ -219,6 +221,7 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   if (!lane->admits) return {};
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   const LoopState state = StateOf(*lane);
+  lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
   LongSources::Encoded encoded;
   if (long_sources_ && SequencesToAdmit(state, settings_) > 0) encoded = long_sources_->Take();
   lane->encoded = !encoded.jobs.empty();

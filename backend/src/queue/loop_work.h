@@ -50,17 +50,18 @@ class LoopWork : public Workload {
  private:
   struct Lane {
     std::unique_ptr<RunningLoop> loop;
-    size_t sequences = 0;        // of its rows, as of the last step; under the scheduler's lock
-    size_t lanes = 1;            // loops among which the rows are divided
-    bool admits = true;          // false: fewer loops are wanted
-    uint64_t step_ns = 0;        // that its last step took
-    uint64_t seen = 0;           // value of changes_ when it last took rows
-    bool found_none = false;     // it had no rows when it last ran
-    size_t promised_bytes = 0;   // cache bytes promised to the rows it has just taken
-    size_t taken_sequences = 0;  // of these
-    bool encoded = false;        // the taken rows are of a long source,
-    std::shared_ptr<const void> encoding{};         // which has this encoding
-    uint64_t encodings_given = 0;                   // of long sources, so far
+    size_t sequences = 0;  // of its rows, as of the last step; under the scheduler's lock
+    size_t lanes = 1;      // loops among which the rows are divided
+    bool admits = true;    // false: fewer loops are wanted
+    size_t steps_held = 0;
+    uint64_t step_ns = 0;                    // that its last step took
+    uint64_t seen = 0;                       // value of changes_ when it last took rows
+    bool found_none = false;                 // it had no rows when it last ran
+    size_t promised_bytes = 0;               // cache bytes promised to the rows it has just taken
+    size_t taken_sequences = 0;              // of these
+    bool encoded = false;                    // the taken rows are of a long source,
+    std::shared_ptr<const void> encoding{};  // which has this encoding
+    uint64_t encodings_given = 0;            // of long sources, so far
     std::vector<SourcesInMaking::Place> sources{};  // taken and not encoded yet
   };
 

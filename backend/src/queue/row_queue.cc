@@ -67,11 +67,11 @@ void RowQueue::DropCancelled() noexcept {
 
 void RowQueue::Publish() noexcept {
   const Job* const first = jobs_.First();
+  first_queued_ns_ = first == nullptr ? 0 : first->waiters.front().queued_ns;
   size_ = jobs_.size();
   sequences_ = jobs_.sequences();
   first_cache_bytes_ =
       first == nullptr ? 0 : first->row.cache_bytes + first->row.source_cache_bytes;
-  first_queued_ns_ = first == nullptr ? 0 : first->waiters.front().queued_ns;
 }
 
 std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds, size_t lanes) {

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from ct2_triton.arguments import count, duration
 from ct2_triton.bench.comparison import Plan, check_lines, compare
 from ct2_triton.bench.contenders import Contender, contender_kind, cores_of, precision_of
-from ct2_triton.bench.cores import cores_apart, on_cores, usable_cores
+from ct2_triton.bench.cores import cores_apart, count_cores, on_cores, usable_cores
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.quality import add_quality_arguments, judge
 from ct2_triton.bench.record import Run
@@ -275,7 +275,7 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
                 console.print(what)
 
         for name in contenders:  # report a mistake before a model is prepared
-            cores_of(name, len(usable_cores()))
+            cores_of(name, count_cores())
         lines = read_lines(args)
         if lines is not None:
             check_lines(lines, (args.text or SENTENCES).name, plan.scenarios)

@@ -264,7 +264,11 @@ async def compare(
             for scenario in plan.scenarios
         ]
         settings = {
-            contender.name: {**contender.settings(), "cores": str(contender.setup.cores)}
+            contender.name: {
+                **contender.settings(),
+                "cores": str(contender.setup.cores),
+                "physical cores": str(contender.physical_cores),
+            }
             for contender in contenders
         }
     return Run(

@@ -21,25 +21,40 @@ def usable_cores() -> frozenset[int]:
     return frozenset(os.sched_getaffinity(0))
 
 
+def count_cores() -> int:
+    """Return how many of these can be busy at a time: CPU quotas of control groups count."""
+    from ct2_triton import _core
+
+    return int(_core.usable_cores())
+
+
+def physical_cores(cores: Collection[int], system: Path = _SYSTEM) -> int:
+    """Return how many cores these are threads of."""
+    return len(_by_core(cores, system))
+
+
 def cores_apart(cores: Collection[int], processes: int, system: Path = _SYSTEM) -> tuple[int, ...]:
     """Return the cores that so many processes keep for themselves.
 
-    The last ones, one for each process, both hyperthreads of a core before the next; none for a
-    single process, which starts the contenders too, or if these are more than a quarter of the
-    cores.
+    The last ones, one for each process, and all hyperthreads of each; none for a single process,
+    which starts the contenders too, or if one for each were more than a quarter of the cores.
     """
     if processes == 1 or 4 * processes > len(cores):
         return ()
-    return tuple(sorted(list(chain(*_physical(cores, system)))[-processes:]))
+    apart: list[int] = []
+    for threads in reversed(_by_core(cores, system)):
+        if len(apart) < processes:
+            apart += threads
+    return tuple(sorted(apart))
 
 
 def first_cores(cores: Collection[int], count: int, system: Path = _SYSTEM) -> tuple[int, ...]:
     """Return so many of these cores, no two hyperthreads of one while there are others."""
-    each_first = chain(*zip_longest(*_physical(cores, system)))
+    each_first = chain(*zip_longest(*_by_core(cores, system)))
     return tuple(sorted([core for core in each_first if core is not None][:count]))
 
 
-def _physical(cores: Collection[int], system: Path) -> list[list[int]]:
+def _by_core(cores: Collection[int], system: Path) -> list[list[int]]:
     """Group hyperthreads of one core; a core of which Linux says nothing is alone."""
     groups = defaultdict(list)
     for core in sorted(cores):

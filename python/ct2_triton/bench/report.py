@@ -180,9 +180,10 @@ def _answers(scenario: ScenarioRecord, contender: str) -> str:
 _READING = """\
 A ratio is that of a contender's round to the baseline's same round; the range goes from the lowest
 of the rounds to the highest, also in parentheses. All contenders ran at the same time, each idle
-while another had its turn. The load generator runs on the same cores as the servers, and is not
-part of `ctranslate2`, which has no server. Rows are sent as token ids: tokenization is left out
-for everybody. What each figure means: benchmarks/README.md of ct2-triton."""
+while another had its turn. The load generator runs on the same cores as the servers unless it has
+cores of its own, and is not part of `ctranslate2`, which has no server. Rows are sent as token
+ids: tokenization is left out for everybody. What each figure means: benchmarks/README.md of
+ct2-triton."""
 
 
 def markdown(run: Run, plots: Sequence[str]) -> str:

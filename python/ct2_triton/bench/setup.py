@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench.cores import usable_cores
+from ct2_triton.bench.cores import count_cores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ class Setup:
     distinct: bool = False
     beam_size: int = 1
     max_decoding_length: int = 256
-    cores: int = field(default_factory=lambda: len(usable_cores()))
+    cores: int = field(default_factory=count_cores)
     device: str = "cpu"
     given: PreparedModel | None = None
 

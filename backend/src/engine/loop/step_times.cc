@@ -30,7 +30,8 @@ constexpr double kLongTile_ns = 100'000'000;
 constexpr size_t kLeastSteps = 3;
 constexpr size_t kMostSteps = 10;
 constexpr uint64_t kEnough_ns = 10'000'000;  // of processor time per loop and number of rows
-constexpr size_t kGrowth = 4;                // factor from one number of loops to the next
+constexpr uint64_t kEnoughEncoding_ns = 100'000'000;  // of processor time
+constexpr size_t kGrowth = 4;                         // factor from one number of loops to the next
 constexpr int64_t kTokens = 2 * kMostSteps + 2;
 constexpr int64_t kSourceTokens = 32;  // on average over steps, where long sources are more often
 
@@ -108,7 +109,7 @@ bool WaitForQuiet(uint64_t until_ns) {
 }
 
 // Greedy rows that end only at their limit, after the measured steps. Each has a source of its own,
-// because attention to one source is nearly free for a second row.
+// because attention to one source is nearly free for a second row. None if no source fits.
 std::vector<CheckedRow> MakeRows(const Weights& weights) {
   DecodingOptions options;
   options.beam_size = 1;
@@ -117,8 +118,9 @@ std::vector<CheckedRow> MakeRows(const Weights& weights) {
   options.min_decoding_length = options.max_decoding_length = row.limit_tokens;
   row.search = std::make_shared<const SearchOptions>(options, weights);
   row.options = {row.search, &row.search->options()};
-  const int64_t tokens =
-      std::min(kSourceTokens, weights.source_positions().value_or(kSourceTokens));
+  const int64_t most = weights.source_positions().value_or(kSourceTokens + 2);
+  const int64_t tokens = std::min(kSourceTokens, most - weights.added_source_tokens());
+  if (tokens < 1) return {};
   row.source.assign(static_cast<size_t>(tokens), static_cast<int64_t>(weights.source().size() / 2));
   if (weights.NeedsPrefix()) {
     row.prefix.push_back(static_cast<int64_t>(weights.target().size() / 2));
@@ -128,6 +130,24 @@ std::vector<CheckedRow> MakeRows(const Weights& weights) {
     rows[i].source[0] = static_cast<int64_t>(i % weights.source().size());
   }
   return rows;
+}
+
+// Encodes the sources one by one, which takes less memory than all at once. In a large model, whose
+// attention is a small part of a step, the first ones serve all rows.
+std::vector<const CheckedRow*> Encode(std::vector<CheckedRow>* rows, LoopEngine* loop) {
+  const uint64_t start_ns = ThreadTime_ns();
+  std::vector<const CheckedRow*> encoded;
+  size_t sources = 0;
+  for (CheckedRow& row : *rows) {
+    if (sources == 0 || ThreadTime_ns() - start_ns < kEnoughEncoding_ns) {
+      ++sources;
+    } else {
+      row.source = (*rows)[encoded.size() % sources].source;
+    }
+    loop->Admit({&row});
+    encoded.push_back(&row);
+  }
+  return encoded;
 }
 
 class IgnoringListener : public LoopListener {
@@ -308,17 +328,14 @@ double UndisturbedStep_ns(std::vector<double> times_ns) {
 StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
                        const NewLoop& new_loop) noexcept {
   try {
-    const std::vector<CheckedRow> made = MakeRows(weights);
+    std::vector<CheckedRow> made = MakeRows(weights);
+    if (made.empty()) return {};
     const uint64_t until_ns = SteadyNow_ns() + kPatience_ns;
     // Models load side by side. While one is measured or waits for that, no other is.
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
     const auto keeper = new_loop();  // of the encodings, so that they are made once
-    std::vector<const CheckedRow*> rows;
-    for (const CheckedRow& row : made) {
-      keeper->Admit({&row});  // one by one takes less memory
-      rows.push_back(&row);
-    }
+    const std::vector<const CheckedRow*> rows = Encode(&made, keeper.get());
     std::vector<Round> rounds;
     bool disturbed = false;
     do {

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ct2_triton.bench.cores import first_cores, on_cores, usable_cores
+from ct2_triton.bench.cores import first_cores, on_cores, physical_cores, usable_cores
 from ct2_triton.bench.models.translator import Settings
 
 if TYPE_CHECKING:
@@ -122,8 +122,17 @@ class Contender(Client):
 
     async def __aenter__(self) -> Self:
         """Start it on as many cores as it has."""
-        with on_cores(first_cores(usable_cores(), self.setup.cores)):
+        with on_cores(self._cores):
             return await super().__aenter__()
+
+    @property
+    def physical_cores(self) -> int:
+        """Number of cores that its cores are hyperthreads of."""
+        return physical_cores(self._cores)
+
+    @property
+    def _cores(self) -> tuple[int, ...]:
+        return first_cores(usable_cores(), self.setup.cores)
 
     @property
     def name(self) -> str:
