@@ -41,8 +41,9 @@ size_t SequencesToAdmit(const LoopState& state, const LoopSettings& settings) {
 bool HoldsRows(const LoopState& state, const LoopSettings& settings) {
   const size_t room = Room(state, settings);
   if (room == 0 || room >= WorthHolding(state)) return false;
-  return room < state.waiting_sequences ? state.steps_held < kMostStepsHeld
-                                        : state.steps_waited < kMostStepsWaited;
+  const size_t places = settings.max_sequences - state.sequences;  // at least `room`
+  return places < state.waiting_sequences ? state.steps_held < kMostStepsHeld
+                                          : state.steps_waited < kMostStepsWaited;
 }
 
 size_t RowsPastWide(const LoopState& state, const LoopSettings& settings) {
