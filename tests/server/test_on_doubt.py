@@ -259,7 +259,9 @@ def begin_retry(
     row = (case.row, case.prefix)
     hold = in_backend(connection, model, *row, "hold", **ENDLESS)
     one = in_backend(connection, model, *row, "one", **{**RETRY, **options})
-    gate = in_backend(connection, model, *row, "gate", **ENDLESS)
+    # Not equal to the first: if that still waits, the two would be decoded as one.
+    endless = {**ENDLESS, "min_decoding_length": ENDLESS["min_decoding_length"] - 1}
+    gate = in_backend(connection, model, *row, "gate", **endless)
     supersede(connection, model, case, "hold")
     assert superseded(hold)
     wait_until(lambda: fresh(server, model)["ct2_retried_rows_total"] == 1)
