@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kRounds = 2;  // apart in time, so that other work of the machine may end
 // A tile's processor time from which on one round is enough: disturbances are short beside it, and
 // such a large model takes long to load anyway.
-constexpr double kLongTile_ns = 100'000'000;
+constexpr double kLongTile_ns = 50'000'000;
 constexpr size_t kLeastSteps = 3;
 constexpr size_t kMostSteps = 10;
 constexpr uint64_t kEnough_ns = 10'000'000;  // of processor time per loop and number of rows
