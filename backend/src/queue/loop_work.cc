@@ -66,7 +66,7 @@ LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& s
     scheduler_->Wake(this);
   };
   try {
-    long_sources_ = std::make_unique<LongSources>(model_, scheduler_, ready, owner, most_helpers_);
+    encode_work_ = std::make_unique<EncodeWork>(model_, scheduler_, ready, owner, most_helpers_);
   } catch (...) {
     scheduler_->Drain(this);
     throw;
@@ -84,7 +84,7 @@ std::vector<LoopCounters> LoopWork::counters() const {
   for (const LoopCounters& counters : counters_) {
     if (used.empty() || counters.steps > 0) used.push_back(counters);
   }
-  if (long_sources_) used.front() += long_sources_->counters();
+  if (encode_work_) used.front() += encode_work_->counters();
   return used;
 }
 
@@ -104,12 +104,12 @@ void LoopWork::CountStepLocked(const std::optional<Error>& failure, bool stepped
 }
 
 bool LoopWork::Active() const noexcept {
-  if (long_sources_ && (long_sources_->Active() || long_sources_->sequences() > 0)) return true;
+  if (encode_work_ && (encode_work_->Active() || encode_work_->sequences() > 0)) return true;
   return queue_.size() > 0 || used_lanes() > 0;
 }
 
 size_t LoopWork::waiting_sequences() const {
-  return queue_.sequences() + (long_sources_ ? long_sources_->encoded_sequences() : 0);
+  return queue_.sequences() + (encode_work_ ? encode_work_->encoded_sequences() : 0);
 }
 
 size_t LoopWork::MaxCacheBytes() const noexcept {
@@ -209,7 +209,7 @@ LoopState LoopWork::StateOf(const Lane& lane) const {
 
 // By the row that joins next, or very many if its source is encoded: it gains nothing by waiting.
 double LoopWork::StepsWaited(const Lane& lane) const {
-  const bool encoded = long_sources_ && long_sources_->encoded_sequences() > 0;
+  const bool encoded = encode_work_ && encode_work_->encoded_sequences() > 0;
   const uint64_t since_ns = encoded ? 0 : queue_.first_queued_ns();
   const auto waited_ns = static_cast<double>(SteadyNow_ns() - since_ns);
   return waited_ns / static_cast<double>(std::max<uint64_t>(1, lane.step_ns));
@@ -222,8 +222,8 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   const LoopState state = StateOf(*lane);
   lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
-  LongSources::Encoded encoded;
-  if (long_sources_ && SequencesToAdmit(state, settings_) > 0) encoded = long_sources_->Take();
+  EncodeWork::Encoded encoded;
+  if (encode_work_ && SequencesToAdmit(state, settings_) > 0) encoded = encode_work_->Take();
   lane->encoded = !encoded.jobs.empty();
   auto rows = lane->encoded ? std::move(encoded.jobs) : TakeWaiting(state);
   lane->encodings_given += encoded.encoding ? 1 : 0;
@@ -245,7 +245,7 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
 std::vector<Job> LoopWork::TakeWaiting(const LoopState& state) {
   AdmissionBounds bounds;
   bounds.sequences = SequencesToAdmit(state, settings_);
-  if (long_sources_) bounds.sequences -= std::min(bounds.sequences, long_sources_->sequences());
+  if (encode_work_) bounds.sequences -= std::min(bounds.sequences, encode_work_->sequences());
   if (bounds.sequences == 0 && state.sequences < settings_.max_sequences) return {};
   bounds.narrow_rows = RowsPastWide(state, settings_);
   bounds.tokens = settings_.encode_tokens;
@@ -253,7 +253,7 @@ std::vector<Job> LoopWork::TakeWaiting(const LoopState& state) {
   bounds.cache = {MaxCacheBytes(), model_->cache_bytes_in_use() + promised_bytes_,
                   wide_cache_bytes_};
   bounds.anyway = state.all_sequences == 0 && promised_bytes_ == 0 ? 1 : 0;
-  bounds.long_beside = long_sources_ != nullptr;
+  bounds.long_beside = encode_work_ != nullptr;
   return queue_.TakeRows(bounds, [this](const CheckedRow& row) {
     if (sources_in_making_.Has(row.source) && !IsLong(row)) {
       rows_wait_for_source_ = true;
@@ -277,17 +277,17 @@ void LoopWork::EndSources(Lane* lane) noexcept {
 }
 
 bool LoopWork::IsLong(const CheckedRow& row) const {
-  return long_sources_ && row.prefix.size() + row.source.size() > settings_.encode_tokens;
+  return encode_work_ && row.prefix.size() + row.source.size() > settings_.encode_tokens;
 }
 
-// Moves rows of long sources that are not encoded to long_sources_. Their memory stays promised.
+// Moves rows of long sources that are not encoded to encode_work_. Their memory stays promised.
 void LoopWork::SetLongAside(const Lane& lane, std::vector<Job>* jobs) noexcept {
   if (lane.encoded) return;
   const auto aside = std::stable_partition(jobs->begin(), jobs->end(),
                                            [this](const Job& job) { return !IsLong(job.row); });
   std::for_each(aside, jobs->end(), [this](Job& job) {
     const size_t bytes = PromisedBytes(job);
-    if (long_sources_->Add(&job)) return;
+    if (encode_work_->Add(&job)) return;
     FailJob(&job, OutOfMemory());
     const std::lock_guard<std::mutex> lock(admission_mutex_);
     promised_bytes_ -= bytes;

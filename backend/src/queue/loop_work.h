@@ -12,7 +12,7 @@
 #include "engine/loop/loop_engine.h"
 #include "queue/admission.h"
 #include "queue/call_work.h"
-#include "queue/long_sources.h"
+#include "queue/encode_work.h"
 #include "queue/loop_count.h"
 #include "queue/row_queue.h"
 #include "queue/running_loop.h"
@@ -113,7 +113,7 @@ class LoopWork : public Workload {
   std::atomic<bool> given_up_{false};
   // Null if a thread cannot encode beside the loops. Declared last, because its threads use the
   // other members.
-  std::unique_ptr<LongSources> long_sources_;
+  std::unique_ptr<EncodeWork> encode_work_;
 };
 
 }  // namespace ct2triton

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "queue/long_sources.h"
+#include "queue/encode_work.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,7 +17,7 @@ size_t SequencesOf(const std::vector<Job>& jobs) {
 
 }  // namespace
 
-LongSources::LongSources(std::shared_ptr<const LoopModel> model,
+EncodeWork::EncodeWork(std::shared_ptr<const LoopModel> model,
                          std::shared_ptr<Scheduler> scheduler, std::function<void()> ready,
                          const void* owner, size_t most_helpers)
     : model_(std::move(model)),
@@ -27,9 +27,9 @@ LongSources::LongSources(std::shared_ptr<const LoopModel> model,
   scheduler_->Add(this, owner);
 }
 
-LongSources::~LongSources() { scheduler_->Drain(this); }
+EncodeWork::~EncodeWork() { scheduler_->Drain(this); }
 
-bool LongSources::Add(Job* job) noexcept {
+bool EncodeWork::Add(Job* job) noexcept {
   try {
     const std::lock_guard<std::mutex> lock(mutex_);
     const size_t added = SequencesOf(*job);
@@ -51,7 +51,7 @@ bool LongSources::Add(Job* job) noexcept {
   return true;
 }
 
-LongSources::Encoded LongSources::Take() noexcept {
+EncodeWork::Encoded EncodeWork::Take() noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto source = std::find_if(sources_.begin(), sources_.end(),
                                    [](const Source& one) { return one.state == State::kEncoded; });
@@ -63,23 +63,23 @@ LongSources::Encoded LongSources::Take() noexcept {
   return taken;
 }
 
-LoopCounters LongSources::counters() const {
+LoopCounters EncodeWork::counters() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return counters_;
 }
 
-int LongSources::Next(size_t lanes, bool spare) const noexcept {
+int EncodeWork::Next(size_t lanes, bool spare) const noexcept {
   return waiting_ == 0 || (running_ >= lanes && !spare) ? -1 : 0;
 }
 
-void LongSources::Claim(int /*task*/, size_t /*lanes*/) noexcept {
+void EncodeWork::Claim(int /*task*/, size_t /*lanes*/) noexcept {
   --waiting_;
   ++running_;
 }
 
 // One source waits for the claimed task. Returns nothing if all its clients have gone, else a copy
 // of the row, because other rows may join the source meanwhile.
-std::optional<CheckedRow> LongSources::Start(Sources::iterator* source) {
+std::optional<CheckedRow> EncodeWork::Start(Sources::iterator* source) {
   const std::lock_guard<std::mutex> lock(mutex_);
   *source = std::find_if(sources_.begin(), sources_.end(),
                          [](const Source& one) { return one.state == State::kWaiting; });
@@ -89,7 +89,7 @@ std::optional<CheckedRow> LongSources::Start(Sources::iterator* source) {
   return jobs.front().row;
 }
 
-void LongSources::Run(int /*task*/) noexcept {
+void EncodeWork::Run(int /*task*/) noexcept {
   Sources::iterator source;
   LoopCounters counters;
   std::shared_ptr<const void> encoding;
@@ -107,6 +107,6 @@ void LongSources::Run(int /*task*/) noexcept {
   ready_();
 }
 
-void LongSources::Release(int /*task*/) noexcept { --running_; }
+void EncodeWork::Release(int /*task*/) noexcept { --running_; }
 
 }  // namespace ct2triton

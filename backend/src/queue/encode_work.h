@@ -18,13 +18,13 @@ namespace ct2triton {
 
 // Encodes long sources beside the loops, because all rows of a loop wait while it encodes one.
 // Loops then take the rows with their encodings. Equal sources are encoded once. Thread-safe.
-class LongSources : public Workload {
+class EncodeWork : public Workload {
  public:
   // `ready`: called without a lock when rows can be taken. `owner`: see LoopWork. `most_helpers`:
   // of the encoding of a source.
-  LongSources(std::shared_ptr<const LoopModel> model, std::shared_ptr<Scheduler> scheduler,
+  EncodeWork(std::shared_ptr<const LoopModel> model, std::shared_ptr<Scheduler> scheduler,
               std::function<void()> ready, const void* owner, size_t most_helpers);
-  ~LongSources() override;  // all rows must have been taken
+  ~EncodeWork() override;  // all rows must have been taken
 
   bool Add(Job* job) noexcept;  // false if memory is exhausted: the caller keeps the job
 
