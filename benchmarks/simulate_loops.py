@@ -2,8 +2,9 @@
 """Predicts throughput and latency of decode loops from what a step and an encoding cost.
 
 Streams in a closed loop send each sentence to all models. Threads pick up loops as
-`backend/src/queue/scheduler.cc` and `loop_work.cc` do; the backend itself decides how many rows
-join and how many loops they get. A step of n rows costs `fixed + per_row * n`, and an encoding of n
+`backend/src/queue/scheduler.cc` and `loop_work.cc` do, and idle ones encode sentences; the backend
+itself decides how many rows join and how many loops they get. Idle threads do not help with steps
+here, as they do in the backend. A step of n rows costs `fixed + per_row * n`, and an encoding of n
 tokens `fixed + per_token * n`. Loops that step at the same time share the memory bandwidth, so each
 step takes at least `shared` times their number. measure_loops.py measures these numbers and
 compares predictions with measurements.
@@ -146,17 +147,23 @@ class _Model:
 
     def __init__(self, loops: int, worth: list[int]) -> None:
         self.waiting: deque[_Row] = deque()
+        self.encoded: deque[_Row] = deque()  # beside the loops
+        self.encoding = 0  # rows
         self._worth = worth  # loops for each number of rows
         self.loops = [_Loop() for _ in range(loops)]
         self.turn_ms = 0.0
         self.active = False
         self._turns = itertools.count(1)
 
+    def has_work(self) -> bool:
+        return bool(self.waiting or self.encoding or self.encoded or self.used())
+
     def used(self) -> int:
         return sum(loop.busy or loop.known > 0 for loop in self.loops)
 
     def _worth_loops(self, more: float = 1) -> int:
-        rows = len(self.waiting) + sum(len(loop.rows) for loop in self.loops)
+        rows = len(self.waiting) + self.encoding + len(self.encoded)
+        rows += sum(len(loop.rows) for loop in self.loops)
         return self._worth[min(int(rows * more), len(self._worth) - 1)]
 
     def claim(self, lanes: int, *, spare: bool) -> _Loop | None:
@@ -166,7 +173,7 @@ class _Model:
             return self._claim_loop(min(running, key=lambda loop: loop.last_turn), lanes)
         free = [loop for loop in self.loops if not loop.busy]
         used = self.used()
-        if not self.waiting or not free or (used >= lanes and not spare):
+        if not (self.waiting or self.encoded) or not free or (used >= lanes and not spare):
             return None
         if used and used >= self._worth_loops():
             return None
@@ -182,21 +189,14 @@ class _Model:
 
     def admit(self, loop: _Loop, encode_tokens: int, now_ms: float) -> int:
         """Let rows join; give the tokens that are encoded."""
-        if not loop.admits or not self.waiting:
+        if not loop.admits or not (self.waiting or self.encoded):
             return 0
-        state = {
-            "rows": len(loop.rows), "sequences": len(loop.rows), "lanes": loop.lanes,
-            "all_sequences": sum(other.known for other in self.loops),
-        }  # fmt: skip
-        waiting = len(self.waiting)
-        waited_ms = now_ms - self.waiting[0].sentence.sent_ms
-        steps_waited = waited_ms / loop.step_ms if loop.step_ms else math.inf
-        room = _core.sequences_to_admit(
-            waiting, **state, steps_waited=steps_waited, steps_held=loop.steps_held
-        )
-        rest = {"steps_waited": math.inf, "steps_held": _FOR_EVER}
-        held = room == 0 and _core.sequences_to_admit(waiting, **state, **rest) > 0
-        loop.steps_held = loop.steps_held + 1 if held else 0
+        room = self._room(loop, now_ms)
+        if self.encoded:
+            while room and self.encoded:
+                room -= 1
+                loop.rows.append(self.encoded.popleft())
+            return 0
         tokens = 0
         while room and self.waiting:
             row_tokens = self.waiting[0].sentence.tokens
@@ -206,6 +206,24 @@ class _Model:
             room -= 1
             loop.rows.append(self.waiting.popleft())
         return tokens
+
+    def _room(self, loop: _Loop, now_ms: float) -> int:
+        """Rows that join now; those that are encoded never wait."""
+        state = {
+            "rows": len(loop.rows), "sequences": len(loop.rows), "lanes": loop.lanes,
+            "all_sequences": sum(other.known for other in self.loops),
+        }  # fmt: skip
+        waiting = len(self.waiting) + len(self.encoded)
+        steps_waited = math.inf
+        if loop.step_ms and not self.encoded:
+            steps_waited = (now_ms - self.waiting[0].sentence.sent_ms) / loop.step_ms
+        room = _core.sequences_to_admit(
+            waiting, **state, steps_waited=steps_waited, steps_held=loop.steps_held
+        )
+        rest = {"steps_waited": math.inf, "steps_held": _FOR_EVER}
+        held = room == 0 and _core.sequences_to_admit(waiting, **state, **rest) > 0
+        loop.steps_held = loop.steps_held + 1 if held else 0
+        return room
 
 
 class _Simulation:
@@ -250,13 +268,20 @@ class _Simulation:
             if claimed is None:
                 return
             self._idle -= 1
-            self._start(*claimed)
+            model, loop = claimed
+            if loop is None:
+                self._encode(model)
+            else:
+                self._start(model, loop)
 
-    def _claim(self) -> tuple[_Model, _Loop] | None:
-        """Share time fairly among models; an idle model earns no time for later."""
+    def _claim(self) -> tuple[_Model, _Loop | None] | None:
+        """A loop that steps next, or a model of which a sentence is encoded.
+
+        Models share time fairly; an idle model earns no time for later.
+        """
         least_ms = min((model.turn_ms for model in self._models if model.active), default=0.0)
         for model in self._models:
-            was_active, model.active = model.active, bool(model.waiting or model.used())
+            was_active, model.active = model.active, model.has_work()
             if model.active and not was_active:
                 model.turn_ms = max(model.turn_ms, least_ms)
         in_turn = sorted((m for m in self._models if m.active), key=lambda model: model.turn_ms)
@@ -264,16 +289,30 @@ class _Simulation:
         for spare in (False, True):
             for model in in_turn:
                 loop = model.claim(lanes, spare=spare)
-                if loop is not None:
+                if loop is not None or (spare and model.waiting and model.used()):
                     return model, loop
         return None
+
+    def _encode(self, model: _Model) -> None:
+        """Encode a waiting sentence beside the loops."""
+        row = model.waiting.popleft()
+        model.encoding += 1
+        took_ms = self._plan.costs.encode_ms + self._plan.costs.token_ms * row.sentence.tokens
+        self._at(self._now_ms + took_ms, partial(self._end_encoding, model, row, took_ms))
+
+    def _end_encoding(self, model: _Model, row: _Row, took_ms: float) -> None:
+        model.encoding -= 1
+        model.encoded.append(row)
+        model.turn_ms += took_ms
+        self._idle += 1
 
     def _start(self, model: _Model, loop: _Loop) -> None:
         costs = self._plan.costs
         tokens = model.admit(loop, self._plan.encode_tokens, self._now_ms)
         took_ms = costs.encode_ms + costs.token_ms * tokens if tokens else 0.0
         if loop.rows:
-            loop.step_ms = costs.fixed_ms(self._plan.threads - self._idle)
+            stepping = sum(one.busy for of in self._models for one in of.loops)
+            loop.step_ms = costs.fixed_ms(stepping)
             loop.step_ms += costs.row_ms * len(loop.rows)
             took_ms += loop.step_ms
             self._outcome.most_loops = max(self._outcome.most_loops, model.used())

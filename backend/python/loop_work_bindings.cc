@@ -52,7 +52,7 @@ struct Failures {
   std::set<size_t> admissions;
   bool of_one_row = true;  // also count admissions of one row
   std::set<size_t> steps;
-  std::set<size_t> failing_encodes;  // of long sources
+  std::set<size_t> failing_encodes;  // beside the loops
   std::atomic<size_t> encodes{0};
   std::string cause;   // "library", "memory" or "memory of a GPU"
   size_t meeting = 0;  // loops that must exist before any of them runs a step
@@ -60,8 +60,8 @@ struct Failures {
   std::atomic<size_t> met{0};
   std::atomic<size_t> admitted{0};
   std::atomic<size_t> stepped{0};
-  size_t steps_in_admission = 0;             // loop steps that the first admission waits for
-  size_t steps_beside = 0;                   // loop steps that encoding a long source waits for
+  size_t steps_in_admission = 0;  // loop steps that the first admission waits for
+  size_t steps_beside = 0;        // loop steps that an encoding beside the loops waits for
   std::atomic<bool> first_admission{false};  // it has begun
   std::atomic<size_t> encoded_beside{0};     // of them, those whose wait saw that many steps
 
@@ -207,7 +207,8 @@ py::list RunFailingLoops(const std::string& directory,
                          std::set<size_t> failing_loops, std::set<size_t> failing_admissions,
                          std::set<size_t> failing_steps, std::set<size_t> failing_encodes,
                          bool of_one_row, std::string cause, const Times& times,
-                         size_t steps_beside, size_t encode_tokens, int64_t loops, size_t meeting) {
+                         size_t steps_beside, size_t encode_tokens, int64_t loops, size_t meeting,
+                         size_t threads) {
   EngineOptions engine;
   engine.decoding = "loop";
   engine.max_search_tokens = 32768;
@@ -235,6 +236,7 @@ py::list RunFailingLoops(const std::string& directory,
     settings.inter_threads = loops;
     LoopSettings of_loops;
     of_loops.encode_tokens = encode_tokens;
+    of_loops.threads = threads;
     auto failing = std::make_shared<FailingModel>(model->weights(), failures, ToTimes(times));
     work.emplace(model->calls(), std::move(failing), Device{}, settings, of_loops);
   });
@@ -474,12 +476,11 @@ void BindLoopWork(py::module_& module) {
       py::arg("failing_encodes") = std::set<size_t>(), py::arg("of_one_row") = true,
       py::arg("cause") = "library", py::arg("step_times") = Times(), py::arg("steps_beside") = 0,
       py::arg("encode_tokens") = LoopSettings().encode_tokens, py::arg("loops") = 2,
-      py::arg("meeting") = 0,
+      py::arg("meeting") = 0, py::arg("threads") = 1,
       "Run the rows of each request in decode loops of which some cannot be made, and some "
       "admissions and steps fail, counted from 1. `of_one_row`: admissions of one row are counted, "
       "too. `cause`: see Failures. `prefixes`: of the first rows of each request. `loops`: at "
-      "most. `meeting`: loops that "
-      "are there before one of them steps.");
+      "most. `meeting`: loops that are there before one of them steps. `threads`: of a loop.");
 }
 
 }  // namespace ct2triton

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long sources are encoded beside the decode loops, whose rows go on meanwhile."""
+"""Sources are encoded beside the decode loops, whose rows go on meanwhile.
+
+Long ones always are, short ones by cores that have nothing else to do.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,12 @@ def _expected(truth: EngineTruth, sources: list[list[int]]) -> list[list[int]]:
     return [truth.hypotheses(source, [], **LIMIT)[0] for source in sources]
 
 
-@pytest.mark.skipif(_core.usable_cores() < 2, reason="one core does one thing after the other")
+needs_two_cores = pytest.mark.skipif(
+    _core.usable_cores() < 2, reason="one core does one thing after the other"
+)
+
+
+@needs_two_cores
 def test_other_rows_go_on_while_a_long_source_is_encoded(
     engine_model: Path, truth: EngineTruth
 ) -> None:
@@ -98,3 +106,79 @@ def test_a_client_that_goes_takes_its_long_row_along(
     source = _long(3, 50)
     [answer] = translator.translate([source], None, LIMIT)
     assert [answer[0]["ids"]] == truth.hypotheses(source, [], **LIMIT)
+
+
+# A second loop would make steps longer, so that one has all rows and the other core is idle.
+ONE_LOOP_PAYS = [(1, 1e6, 1e3), (2, 3e6, 3e6)]
+FEW_TOKENS = {"encode_tokens": 24, "step_times": ONE_LOOP_PAYS}
+
+
+def _run_short(
+    engine_model: Path, sources: list[list[int]], prefixes: list[list[int]], **how: Any
+) -> dict[str, Any]:
+    [result] = _core.run_failing_loops(
+        str(engine_model), [sources], LIMIT, prefixes, **{**FEW_TOKENS, "threads": 2, **how}
+    )
+    return dict(result)
+
+
+def _short(truth: EngineTruth) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+    """Sources, prefixes, and what each has to give."""
+    rows = zip(*ragged_rows(truth, 100, seed=25), strict=True)
+    short = [(source, prefix) for source, prefix in rows if len(source) + len(prefix) <= 20]
+    sources, prefixes = map(list, zip(*short, strict=True))
+    return sources, prefixes, [truth.hypotheses(*row, **LIMIT)[0] for row in short]
+
+
+@needs_two_cores
+def test_an_idle_core_encodes_short_sources_while_others_are_decoded(
+    engine_model: Path, truth: EngineTruth
+) -> None:
+    """One of the encodings waits for five steps of the loop, which come."""
+    sources, prefixes, expected = _short(truth)
+    result = _run_short(engine_model, sources, prefixes, steps_beside=5)
+    assert result["encoded_beside"] > 0
+    assert result["ids"] == expected
+    assert set(result["times_answered"]) == {1}
+    assert result["counters"]["encoded_rows"] == len(sources)
+    assert result["counters"]["shared_encodings"] == 0
+
+
+@needs_two_cores
+@pytest.mark.parametrize("cause", ["library", "memory"])
+def test_a_short_row_whose_encoding_beside_failed_is_tried_again(
+    engine_model: Path, truth: EngineTruth, cause: str
+) -> None:
+    sources, prefixes, expected = _short(truth)
+    failing = {"failing_encodes": {1, 2, 3}, "cause": cause}
+    result = _run_short(engine_model, sources, prefixes, **failing)
+    assert result["ids"] == expected
+    assert set(result["times_answered"]) == {1}
+    assert result["rows_in_loop"] == len(sources)
+
+
+def test_a_model_with_one_thread_encodes_in_its_loop(
+    engine_model: Path, truth: EngineTruth
+) -> None:
+    sources, prefixes, expected = _short(truth)
+    result = _run_short(engine_model, sources, prefixes, loops=1, threads=1)
+    assert result["encoded_beside"] == 0
+    assert result["ids"] == expected
+
+
+def test_rows_of_one_short_source_share_its_encoding(
+    engine_model: Path, truth: EngineTruth
+) -> None:
+    """Wherever it is made, and however many other rows wait between them."""
+    sources, prefixes = ragged_rows(truth, 60, seed=25)
+    sources[5::5] = [sources[20]] * 11
+    prefixes = [[*prefix, 60 + i] for i, prefix in enumerate(prefixes)]  # no two rows are equal
+    endless = {**LIMIT, "min_decoding_length": 40}
+    [result] = _core.run_failing_loops(
+        str(engine_model), [sources], endless, prefixes, **FEW_TOKENS, threads=2
+    )
+    pairs = zip(sources, prefixes, strict=True)
+    assert result["ids"] == [truth.hypotheses(*pair, **endless)[0] for pair in pairs]
+    counters = result["counters"]
+    assert counters["encoded_rows"] == len({tuple(source) for source in sources})
+    assert counters["shared_encodings"] == len(sources) - counters["encoded_rows"]

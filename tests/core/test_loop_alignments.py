@@ -164,7 +164,7 @@ def test_a_forced_unknown_token_is_replaced(engine_model: Path, truth: EngineTru
 
 def test_models_that_chose_other_heads_share_no_run(engine_model: Path) -> None:
     """They share files, weights and threads; an equal row of each waits, and each runs."""
-    settings = {"compute_type": "float32", "inter_threads": "1"}
+    settings = {"compute_type": "float32", "inter_threads": "1", "intra_threads": "1"}
     chosen = [{}, {"alignment_layer": 0, "alignment_heads": "[1]"}]
     models = [_core.Translator(str(engine_model), {**settings, **heads}) for heads in chosen]
     row = [[300, *range(50, 60), END]]

@@ -22,6 +22,8 @@ from tiny_families import TinyOptions
 
 LIMIT = {"beam_size": 1, "max_decoding_length": 40}
 LOOP = {"compute_type": "float32", "decoding": "loop"}
+# Rows wait while a test holds the loop: no other thread encodes them.
+ONE_THREAD = {**LOOP, "inter_threads": "1", "intra_threads": "1"}
 
 
 @pytest.mark.parametrize("cause", ["library", "memory"])
@@ -131,7 +133,7 @@ def test_rows_of_a_model_are_in_one_loop_while_others_want_the_threads(
 
 
 def test_rows_join_a_loop_that_runs(engine_model: Path, truth: EngineTruth) -> None:
-    translator = _core.Translator(str(engine_model), {**LOOP, "inter_threads": "1"})
+    translator = _core.Translator(str(engine_model), ONE_THREAD)
     sources, prefixes = ragged_rows(truth, 60, seed=5)
     [before] = translator.loops
     with gate(held_at=2) as step:
@@ -152,7 +154,7 @@ def test_rows_join_a_loop_that_runs(engine_model: Path, truth: EngineTruth) -> N
 
 def test_a_lone_row_joins_many_once_it_has_waited_for_a_step(engine_model: Path) -> None:
     """It is held back to be encoded with others, which do not come."""
-    translator = _core.Translator(str(engine_model), {**LOOP, "inter_threads": "1"})
+    translator = _core.Translator(str(engine_model), ONE_THREAD)
     *many, last = rows_of(19)
     with gate(held_at=1) as joined:
         with gate(held_at=3) as step:
@@ -175,7 +177,7 @@ def test_a_greedy_row_joins_a_loop_that_wide_rows_fill(
     wide = {"beam_size": 32, "min_decoding_length": 100, "max_decoding_length": 100}
     short = {"beam_size": 1, "min_decoding_length": 20, "max_decoding_length": 20}
     *sources, last = rows_of(3)
-    config = {**LOOP, "inter_threads": "1"}
+    config = dict(ONE_THREAD)
     if full == "memory":  # that of two, less a byte
         model = _core.LoopModel(str(engine_model), {"compute_type": "float32"})
         config["max_cache_bytes"] = str(2 * sum(model.cache_bytes(sources[0], [], wide)) - 1)

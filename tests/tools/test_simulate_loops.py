@@ -33,6 +33,17 @@ def test_one_thread_runs_one_loop() -> None:
     assert _simulate(16, threads=2).tokens_per_s > 1.5 * _simulate(16, threads=1).tokens_per_s
 
 
+def test_an_idle_thread_encodes() -> None:
+    """Two loops would take twice as long for a step as one, so the second thread has none."""
+    of_one_loop = Costs(step_ms=2, row_ms=0.1, encode_ms=2, token_ms=0.1, shared_ms=2)
+    one, two = (
+        simulate(Plan(16, 1, of_one_loop, threads, client_ms=0, rows=1000)) for threads in (1, 2)
+    )
+    assert two.most_loops == 1
+    assert two.tokens_per_s > 1.3 * one.tokens_per_s
+    assert sum(two.first_tokens_ms) < 0.9 * sum(one.first_tokens_ms)
+
+
 def test_each_sentence_goes_to_all_models() -> None:
     """Four models of one stream are four rows that share no step."""
     one, four = _simulate(1, rows=250), _simulate(1, 4)

@@ -253,9 +253,8 @@ std::vector<Parameter> EngineParameters() {
        "2"},
       {"intra_threads", &E::intra_threads, kModel, kThreads,
        "CPU threads that compute one step of a decode loop or one CTranslate2 call, at most; a "
-       "call "
-       "always takes as many, a step has one of its own and others while they are idle; 0 is 1 for "
-       "calls and all cores for steps.",
+       "call always takes as many, a step has one of its own and others while they are idle, which "
+       "also encode waiting sources; 0 is 1 for calls and all cores for steps.",
        "4"},
       {"max_batch_rows", &E::max_batch_rows, kModel, FromTo(0, 65536),
        "Most rows of one CTranslate2 call, or of one step of a decode loop, where each beam "

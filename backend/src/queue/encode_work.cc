@@ -2,7 +2,10 @@
 #include "queue/encode_work.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+
+#include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
@@ -17,9 +20,8 @@ size_t SequencesOf(const std::vector<Job>& jobs) {
 
 }  // namespace
 
-EncodeWork::EncodeWork(std::shared_ptr<const LoopModel> model,
-                         std::shared_ptr<Scheduler> scheduler, std::function<void()> ready,
-                         const void* owner, size_t most_helpers)
+EncodeWork::EncodeWork(std::shared_ptr<const LoopModel> model, std::shared_ptr<Scheduler> scheduler,
+                       std::function<void()> ready, const void* owner, size_t most_helpers)
     : model_(std::move(model)),
       scheduler_(std::move(scheduler)),
       ready_(std::move(ready)),
@@ -29,21 +31,9 @@ EncodeWork::EncodeWork(std::shared_ptr<const LoopModel> model,
 
 EncodeWork::~EncodeWork() { scheduler_->Drain(this); }
 
-bool EncodeWork::Add(Job* job) noexcept {
+bool EncodeWork::Add(Job* rows, size_t count) noexcept {
   try {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const size_t added = SequencesOf(*job);
-    auto source = std::find_if(sources_.begin(), sources_.end(), [job](const Source& known) {
-      return known.rows.jobs.front().row.source == job->row.source;
-    });
-    Sources fresh;
-    if (source == sources_.end()) source = fresh.emplace(fresh.end());
-    source->rows.jobs.reserve(source->rows.jobs.size() + 1);
-    source->rows.jobs.push_back(std::move(*job));  // from here on nothing throws
-    sequences_ += added;
-    if (source->state == State::kEncoded) encoded_sequences_ += added;
-    waiting_ += fresh.size();
-    sources_.splice(sources_.end(), fresh);
+    Put(rows, count, State::kWaiting);
   } catch (...) {
     return false;
   }
@@ -51,15 +41,71 @@ bool EncodeWork::Add(Job* job) noexcept {
   return true;
 }
 
-EncodeWork::Encoded EncodeWork::Take() noexcept {
+bool EncodeWork::EncodeNow(Job* rows, size_t count) noexcept {
+  Sources::iterator source;
+  try {
+    source = Put(rows, count, State::kRunning);
+  } catch (...) {
+    return false;
+  }
+  if (source != sources_.end()) {
+    Encode(source);
+  } else {
+    ready_();  // their source may be encoded already
+  }
+  return true;
+}
+
+// Returns the source of these rows if it is new, then in this state, else the end: they joined it.
+EncodeWork::Sources::iterator EncodeWork::Put(Job* rows, size_t count, State state) {
+  const uint64_t now_ns = SteadyNow_ns();
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto source = std::find_if(sources_.begin(), sources_.end(),
-                                   [](const Source& one) { return one.state == State::kEncoded; });
-  if (source == sources_.end()) return {};
-  Encoded taken = std::move(source->rows);
-  sources_.erase(source);
-  sequences_ -= SequencesOf(taken.jobs);
-  encoded_sequences_ -= SequencesOf(taken.jobs);
+  auto source = std::find_if(sources_.begin(), sources_.end(), [rows](const Source& known) {
+    return known.jobs.front().row.source == rows->row.source;
+  });
+  Sources fresh;
+  if (source == sources_.end()) {
+    source = fresh.emplace(fresh.end());
+    source->state = state;
+  }
+  source->jobs.reserve(source->jobs.size() + count);  // from here on nothing throws
+  size_t added = 0;
+  for (size_t i = 0; i < count; ++i) {
+    added += SequencesOf(rows[i]);
+    rows[i].taken_ns = now_ns;
+    if (source->state == State::kEncoded) rows[i].encoded_ns = now_ns;
+    source->jobs.push_back(std::move(rows[i]));
+  }
+  sequences_ += added;
+  if (source->state == State::kEncoded) encoded_sequences_ += added;
+  if (fresh.empty()) return sources_.end();
+  if (state == State::kWaiting) ++waiting_;
+  sources_.splice(sources_.end(), fresh);
+  return source;
+}
+
+EncodeWork::Encoded EncodeWork::Take(size_t sequences) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Sources::iterator> chosen;
+  size_t jobs = 0;
+  size_t of_chosen = 0;
+  for (auto source = sources_.begin(); source != sources_.end() && of_chosen < sequences;
+       ++source) {
+    if (source->state != State::kEncoded) continue;
+    chosen.push_back(source);
+    jobs += source->jobs.size();
+    of_chosen += SequencesOf(source->jobs);
+  }
+  Encoded taken;
+  taken.jobs.reserve(jobs);
+  taken.encodings.reserve(chosen.size());  // from here on nothing throws
+  for (const auto source : chosen) {
+    std::move(source->jobs.begin(), source->jobs.end(), std::back_inserter(taken.jobs));
+    taken.encodings.push_back(std::move(source->encoding));
+    sources_.erase(source);
+  }
+  sequences_ -= of_chosen;
+  encoded_sequences_ -= of_chosen;
   return taken;
 }
 
@@ -77,35 +123,43 @@ void EncodeWork::Claim(int /*task*/, size_t /*lanes*/) noexcept {
   ++running_;
 }
 
-// One source waits for the claimed task. Returns nothing if all its clients have gone, else a copy
-// of the row, because other rows may join the source meanwhile.
-std::optional<CheckedRow> EncodeWork::Start(Sources::iterator* source) {
+// One source waits for each claimed task.
+EncodeWork::Sources::iterator EncodeWork::TakeWaiting() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  *source = std::find_if(sources_.begin(), sources_.end(),
-                         [](const Source& one) { return one.state == State::kWaiting; });
-  (*source)->state = State::kRunning;
-  const std::vector<Job>& jobs = (*source)->rows.jobs;
+  const auto source = std::find_if(sources_.begin(), sources_.end(),
+                                   [](const Source& one) { return one.state == State::kWaiting; });
+  source->state = State::kRunning;
+  return source;
+}
+
+// None if all its clients have gone; else a copy, because other rows may join the source meanwhile.
+std::optional<CheckedRow> EncodeWork::RowOf(Sources::iterator source) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::vector<Job>& jobs = source->jobs;
   if (std::all_of(jobs.begin(), jobs.end(), IsCancelled)) return std::nullopt;
   return jobs.front().row;
 }
 
-void EncodeWork::Run(int /*task*/) noexcept {
-  Sources::iterator source;
+void EncodeWork::Encode(Sources::iterator source) noexcept {
   LoopCounters counters;
   std::shared_ptr<const void> encoding;
   try {
-    if (const auto row = Start(&source)) encoding = model_->Encode(*row, &counters);
+    if (const auto row = RowOf(source)) encoding = model_->Encode(*row, &counters);
   } catch (...) {  // the loop that takes the rows encodes again, and answers them
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    source->rows.encoding = std::move(encoding);
+    const uint64_t encoded_ns = encoding ? SteadyNow_ns() : 0;
+    for (Job& job : source->jobs) job.encoded_ns = encoded_ns;
+    source->encoding = std::move(encoding);
     source->state = State::kEncoded;
-    encoded_sequences_ += SequencesOf(source->rows.jobs);
+    encoded_sequences_ += SequencesOf(source->jobs);
     counters_ += counters;
   }
   ready_();
 }
+
+void EncodeWork::Run(int /*task*/) noexcept { Encode(TakeWaiting()); }
 
 void EncodeWork::Release(int /*task*/) noexcept { --running_; }
 

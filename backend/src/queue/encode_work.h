@@ -16,25 +16,31 @@
 
 namespace ct2triton {
 
-// Encodes long sources beside the loops, because all rows of a loop wait while it encodes one.
+// Encodes sources beside the loops, because all rows of a loop wait while it encodes one. Long
+// sources are work of its own, short ones are encoded by threads that have nothing else to do.
 // Loops then take the rows with their encodings. Equal sources are encoded once. Thread-safe.
 class EncodeWork : public Workload {
  public:
   // `ready`: called without a lock when rows can be taken. `owner`: see LoopWork. `most_helpers`:
   // of the encoding of a source.
   EncodeWork(std::shared_ptr<const LoopModel> model, std::shared_ptr<Scheduler> scheduler,
-              std::function<void()> ready, const void* owner, size_t most_helpers);
+             std::function<void()> ready, const void* owner, size_t most_helpers);
   ~EncodeWork() override;  // all rows must have been taken
 
-  bool Add(Job* job) noexcept;  // false if memory is exhausted: the caller keeps the job
+  // Takes rows of one source: Add lets a thread encode it, EncodeNow encodes it on this one. False
+  // if memory is exhausted: the caller keeps the rows.
+  bool Add(Job* rows, size_t count) noexcept;
+  bool EncodeNow(Job* rows, size_t count) noexcept;
 
-  // Rows of one source, and its encoding: keep it until a loop has admitted them.
+  // Rows and the encodings of their sources: keep these until a loop has admitted the rows. A
+  // source without one could not be encoded, and the loop will report it.
   struct Encoded {
-    std::vector<Job> jobs;
-    std::shared_ptr<const void> encoding{};  // null: encoding failed, and the loop will report it
+    std::vector<Job> jobs{};
+    std::vector<std::shared_ptr<const void>> encodings{};
   };
-  // The source that was encoded first; empty if none is ready.
-  Encoded Take() noexcept;
+  // The sources that were encoded first: as few as have so many sequences, if there are. Throws
+  // std::bad_alloc; then none was taken.
+  Encoded Take(size_t sequences);
 
   // Sequences that its rows have in a step; read without a lock, may be stale.
   size_t sequences() const { return sequences_; }
@@ -51,14 +57,17 @@ class EncodeWork : public Workload {
 
  private:
   enum class State { kWaiting, kRunning, kEncoded };
-  // Rows of one source.
   struct Source {
-    Encoded rows;
+    std::vector<Job> jobs{};
+    std::shared_ptr<const void> encoding{};
     State state = State::kWaiting;
   };
   using Sources = std::list<Source>;
 
-  std::optional<CheckedRow> Start(Sources::iterator* source);
+  Sources::iterator Put(Job* rows, size_t count, State state);
+  Sources::iterator TakeWaiting();
+  std::optional<CheckedRow> RowOf(Sources::iterator source);
+  void Encode(Sources::iterator source) noexcept;
 
   const std::shared_ptr<const LoopModel> model_;
   const std::shared_ptr<Scheduler> scheduler_;

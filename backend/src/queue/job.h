@@ -48,6 +48,9 @@ struct Job {
   uint64_t first_token_ns = 0;  // when the first ID that was not forced was reported
   uint64_t last_token_ns = 0;   // when the last ID so far was reported
   uint64_t longest_gap_ns = 0;  // between two reported IDs
+  // If its source is encoded beside the loops (EncodeWork), else 0:
+  uint64_t taken_ns = 0;    // when it left the queue
+  uint64_t encoded_ns = 0;  // when its source was encoded; 0: it failed, or has not been yet
 };
 
 // Whether all its waiters were cancelled.

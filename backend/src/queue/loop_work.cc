@@ -105,11 +105,23 @@ void LoopWork::CountStepLocked(const std::optional<Error>& failure, bool stepped
 
 bool LoopWork::Active() const noexcept {
   if (encode_work_ && (encode_work_->Active() || encode_work_->sequences() > 0)) return true;
-  return queue_.size() > 0 || used_lanes() > 0;
+  return queue_.size() > 0 || used_lanes() > 0 || encode_tasks_ > 0;
 }
 
 size_t LoopWork::waiting_sequences() const {
   return queue_.sequences() + (encode_work_ ? encode_work_->encoded_sequences() : 0);
+}
+
+size_t LoopWork::sequences() const {
+  const size_t beside = encode_work_ ? encode_work_->sequences() : 0;
+  return running_ + taken_ + queue_.sequences() + beside;
+}
+
+// Of so many loops, places that neither have rows nor are kept for those of encode_work_.
+size_t LoopWork::FreePlaces(size_t lanes) const noexcept {
+  const size_t places = lanes * settings_.max_sequences;
+  const size_t used = running_ + taken_ + (encode_work_ ? encode_work_->sequences() : 0);
+  return places - std::min(places, used);
 }
 
 size_t LoopWork::MaxCacheBytes() const noexcept {
@@ -117,21 +129,40 @@ size_t LoopWork::MaxCacheBytes() const noexcept {
   return std::min(most, model_->most_cache_bytes_now().value_or(most));
 }
 
-// The loop that has waited longest for a step. If none waits, another loop for the waiting rows.
+// The loop that has waited longest for a step. If none waits, another loop for the waiting rows. If
+// that is not wanted, and the thread has nothing else to do, it encodes one of their sources.
 int LoopWork::Next(size_t lanes, bool spare) const noexcept {
   if (!with_rows_.empty()) return with_rows_.front();
   const size_t used = used_lanes();
-  if (waiting_sequences() == 0 || free_.empty() || (used >= lanes && !spare)) return -1;
-  return used == 0 || MayOpen(used) ? free_.back() : -1;
+  if (waiting_sequences() > 0 && !free_.empty() && (used < lanes || spare)) {
+    if (used == 0 || MayOpen(used)) return free_.back();
+  }
+  return spare && MayEncode() ? EncodeTask() : -1;
 }
 
 bool LoopWork::MayOpen(size_t used) const noexcept {
   if (no_room_at_ == changes_ || used >= loop_count_.For(sequences())) return false;
-  if (waiting_sequences() > queue_.sequences()) return true;
+  return waiting_sequences() > queue_.sequences() || FirstHasMemory();
+}
+
+// While no row runs, a loop encodes, because other threads help it and none of its rows waits.
+bool LoopWork::MayEncode() const noexcept {
+  if (!encode_work_ || running_ + taken_ == 0 || none_to_encode_at_ == changes_) return false;
+  if (queue_.size() <= encode_tasks_without_rows_) return false;
+  if (used_lanes() + encode_tasks_ >= lanes_.size() * settings_.threads) return false;
+  return FreePlaces(loop_count_.For(sequences())) > 0 && FirstHasMemory();
+}
+
+bool LoopWork::FirstHasMemory() const noexcept {
   return queue_.first_cache_bytes() + model_->cache_bytes_in_use() <= MaxCacheBytes();
 }
 
 void LoopWork::Claim(int task, size_t lanes) noexcept {
+  if (task == EncodeTask()) {
+    ++encode_tasks_;
+    ++encode_tasks_without_rows_;
+    return;
+  }
   if (with_rows_.empty()) {
     free_.pop_back();
     lanes = std::max(lanes, used_lanes());
@@ -162,6 +193,7 @@ bool LoopWork::IsAmongFullest(const Lane& lane, size_t lanes) const noexcept {
 }
 
 void LoopWork::Run(int task) noexcept {
+  if (task == EncodeTask()) return EncodeWaiting();
   Lane& lane = lanes_[static_cast<size_t>(task)];
   lane.found_none = false;
   try {
@@ -215,7 +247,7 @@ double LoopWork::StepsWaited(const Lane& lane) const {
   return waited_ns / static_cast<double>(std::max<uint64_t>(1, lane.step_ns));
 }
 
-// Takes rows of an encoded long source first; others follow before the next step.
+// Takes rows whose sources are encoded first; others follow before the next step.
 std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   lane->seen = changes_;
   if (!lane->admits) return {};
@@ -223,11 +255,11 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   const LoopState state = StateOf(*lane);
   lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
   EncodeWork::Encoded encoded;
-  if (encode_work_ && SequencesToAdmit(state, settings_) > 0) encoded = encode_work_->Take();
+  if (encode_work_) encoded = encode_work_->Take(SequencesToAdmit(state, settings_));
   lane->encoded = !encoded.jobs.empty();
   auto rows = lane->encoded ? std::move(encoded.jobs) : TakeWaiting(state);
-  lane->encodings_given += encoded.encoding ? 1 : 0;
-  lane->encoding = std::move(encoded.encoding);
+  lane->encodings = std::move(encoded.encodings);
+  for (const auto& encoding : lane->encodings) lane->encodings_given += encoding ? 1 : 0;
   for (const Job& job : rows) {
     const size_t bytes = PromisedBytes(job);
     if (!lane->encoded) promised_bytes_ += bytes;  // else they are promised already
@@ -244,32 +276,74 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
 
 std::vector<Job> LoopWork::TakeWaiting(const LoopState& state) {
   AdmissionBounds bounds;
-  bounds.sequences = SequencesToAdmit(state, settings_);
-  if (encode_work_) bounds.sequences -= std::min(bounds.sequences, encode_work_->sequences());
+  bounds.sequences = std::min(SequencesToAdmit(state, settings_), FreePlaces(state.lanes));
   if (bounds.sequences == 0 && state.sequences < settings_.max_sequences) return {};
   bounds.narrow_rows = RowsPastWide(state, settings_);
   bounds.tokens = settings_.encode_tokens;
-  if (queue_.size() > 0) model_->MeasureCache();
-  bounds.cache = {MaxCacheBytes(), model_->cache_bytes_in_use() + promised_bytes_,
-                  wide_cache_bytes_};
+  bounds.cache = CacheNow();
   bounds.anyway = state.all_sequences == 0 && promised_bytes_ == 0 ? 1 : 0;
   bounds.long_beside = encode_work_ != nullptr;
-  return queue_.TakeRows(bounds, [this](const CheckedRow& row) {
-    if (sources_in_making_.Has(row.source) && !IsLong(row)) {
-      rows_wait_for_source_ = true;
-      return SourceState::kTaken;
-    }
-    return model_->HasEncoding(row) ? SourceState::kEncoded : SourceState::kNew;
-  });
+  return queue_.TakeRows(bounds, [this](const CheckedRow& row) { return StateOfSource(row); });
+}
+
+CacheUse LoopWork::CacheNow() const {
+  if (queue_.size() > 0) model_->MeasureCache();
+  return {MaxCacheBytes(), model_->cache_bytes_in_use() + promised_bytes_, wide_cache_bytes_};
+}
+
+SourceState LoopWork::StateOfSource(const CheckedRow& row) {
+  if (sources_in_making_.Has(row.source) && !IsLong(row)) {
+    rows_wait_for_source_ = true;
+    return SourceState::kTaken;
+  }
+  return model_->HasEncoding(row) ? SourceState::kEncoded : SourceState::kNew;
+}
+
+// The first waiting row and those that share its source, which is in the making from now on.
+std::vector<Job> LoopWork::TakeToEncode(SourcesInMaking::Place* source) {
+  const std::lock_guard<std::mutex> lock(admission_mutex_);
+  AdmissionBounds bounds;
+  bounds.sequences = FreePlaces(loop_count_.For(sequences()));
+  if (bounds.sequences == 0) return {};
+  bounds.tokens = settings_.encode_tokens;
+  bounds.cache = CacheNow();
+  bounds.long_beside = true;
+  auto rows = queue_.TakeRows(
+      bounds, [this](const CheckedRow& row) { return StateOfSource(row); }, /*sources=*/1);
+  if (rows.empty()) return rows;
+  for (const Job& job : rows) promised_bytes_ += PromisedBytes(job);
+  *source = sources_in_making_.Add(rows.front().row.source);
+  return rows;
+}
+
+void LoopWork::EncodeWaiting() noexcept {
+  const uint64_t seen = changes_;
+  std::vector<Job> rows;
+  SourcesInMaking::Place source{};
+  try {
+    rows = TakeToEncode(&source);
+  } catch (...) {  // no memory: a loop will take them
+  }
+  if (rows.empty()) none_to_encode_at_ = seen;
+  --encode_tasks_without_rows_;
+  if (rows.empty()) return;
+  if (!encode_work_->EncodeNow(rows.data(), rows.size())) {
+    for (Job& job : rows) FailPromised(&job);
+  }
+  EndSources(&source, 1);
 }
 
 // The lane has encoded the sources that it took. Its rows hold the encodings, which others share.
 void LoopWork::EndSources(Lane* lane) noexcept {
-  if (lane->sources.empty()) return;
+  EndSources(lane->sources.data(), lane->sources.size());
+  lane->sources.clear();
+}
+
+void LoopWork::EndSources(const SourcesInMaking::Place* sources, size_t count) noexcept {
+  if (count == 0) return;
   {
     const std::lock_guard<std::mutex> lock(admission_mutex_);
-    for (const auto place : lane->sources) sources_in_making_.Remove(place);
-    lane->sources.clear();
+    for (size_t i = 0; i < count; ++i) sources_in_making_.Remove(sources[i]);
     if (!std::exchange(rows_wait_for_source_, false)) return;
   }
   ++changes_;
@@ -286,17 +360,20 @@ void LoopWork::SetLongAside(const Lane& lane, std::vector<Job>* jobs) noexcept {
   const auto aside = std::stable_partition(jobs->begin(), jobs->end(),
                                            [this](const Job& job) { return !IsLong(job.row); });
   std::for_each(aside, jobs->end(), [this](Job& job) {
-    const size_t bytes = PromisedBytes(job);
-    if (encode_work_->Add(&job)) return;
-    FailJob(&job, OutOfMemory());
-    const std::lock_guard<std::mutex> lock(admission_mutex_);
-    promised_bytes_ -= bytes;
+    if (!encode_work_->Add(&job, 1)) FailPromised(&job);
   });
   jobs->erase(aside, jobs->end());
 }
 
+void LoopWork::FailPromised(Job* job) noexcept {
+  const size_t bytes = PromisedBytes(*job);
+  FailJob(job, OutOfMemory());
+  const std::lock_guard<std::mutex> lock(admission_mutex_);
+  promised_bytes_ -= bytes;
+}
+
 void LoopWork::EndPromise(Lane* lane) noexcept {
-  lane->encoding.reset();
+  lane->encodings.clear();
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   promised_bytes_ -= std::exchange(lane->promised_bytes, 0);
   taken_ -= std::exchange(lane->taken_sequences, 0);
@@ -318,6 +395,10 @@ void LoopWork::RunAlone(std::vector<Job> jobs, bool lacked_memory) noexcept {
 }
 
 void LoopWork::Release(int task) noexcept {
+  if (task == EncodeTask()) {
+    --encode_tasks_;
+    return;
+  }
   Lane& lane = lanes_[static_cast<size_t>(task)];
   lane.sequences = lane.loop ? lane.loop->load().sequences : 0;
   (lane.sequences > 0 ? with_rows_ : free_).push_back(task);

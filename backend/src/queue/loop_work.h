@@ -24,7 +24,7 @@ namespace ct2triton {
 // Rows of one model that decode loops run, as work for the machine's threads. A thread runs a loop
 // for one step at a time. The rows share one loop, because every loop pays the fixed cost of a
 // step, and use several loops only while threads are idle and more loops make steps shorter.
-// Threads that are idle then help with steps.
+// Threads that are idle then encode the sources of waiting rows, and help with steps.
 class LoopWork : public Workload {
  public:
   // `loops`: at most. `calls`: runs rows that a loop failed at; null: they fail. `owner`: key of
@@ -54,23 +54,29 @@ class LoopWork : public Workload {
     size_t lanes = 1;      // loops among which the rows are divided
     bool admits = true;    // false: fewer loops are wanted
     size_t steps_held = 0;
-    uint64_t step_ns = 0;                    // that its last step took
-    uint64_t seen = 0;                       // value of changes_ when it last took rows
-    bool found_none = false;                 // it had no rows when it last ran
-    size_t promised_bytes = 0;               // cache bytes promised to the rows it has just taken
-    size_t taken_sequences = 0;              // of these
-    bool encoded = false;                    // the taken rows are of a long source,
-    std::shared_ptr<const void> encoding{};  // which has this encoding
-    uint64_t encodings_given = 0;            // of long sources, so far
-    std::vector<SourcesInMaking::Place> sources{};  // taken and not encoded yet
+    uint64_t step_ns = 0;        // that its last step took
+    uint64_t seen = 0;           // value of changes_ when it last took rows
+    bool found_none = false;     // it had no rows when it last ran
+    size_t promised_bytes = 0;   // cache bytes promised to the rows it has just taken
+    size_t taken_sequences = 0;  // of these
+    bool encoded = false;        // the taken rows are from encode_work_,
+    std::vector<std::shared_ptr<const void>> encodings{};  // with these encodings
+    uint64_t encodings_given = 0;                          // by encode_work_, so far
+    std::vector<SourcesInMaking::Place> sources{};         // taken and not encoded yet
   };
 
-  // Of the rows that wait for a loop, without those whose long source is not encoded yet.
+  // The number of this task: a source is encoded beside the loops.
+  int EncodeTask() const noexcept { return static_cast<int>(lanes_.size()); }
+
+  // Of the rows that wait for a loop, without those that encode_work_ has and has not encoded yet.
   size_t waiting_sequences() const;
-  size_t sequences() const { return running_ + taken_ + waiting_sequences(); }
+  size_t sequences() const;
+  size_t FreePlaces(size_t lanes) const noexcept;
   // Lanes that run or have rows.
   size_t used_lanes() const { return lanes_.size() - free_.size(); }
   bool MayOpen(size_t used) const noexcept;
+  bool MayEncode() const noexcept;
+  bool FirstHasMemory() const noexcept;
   size_t MaxCacheBytes() const noexcept;
   size_t LoopsFor(size_t lanes) const noexcept;
   bool IsAmongFullest(const Lane& lane, size_t lanes) const noexcept;
@@ -78,8 +84,14 @@ class LoopWork : public Workload {
   double StepsWaited(const Lane& lane) const;
   std::vector<Job> TakeRows(Lane* lane);
   std::vector<Job> TakeWaiting(const LoopState& state);
+  std::vector<Job> TakeToEncode(SourcesInMaking::Place* source);
+  SourceState StateOfSource(const CheckedRow& row);
+  CacheUse CacheNow() const;
+  void EncodeWaiting() noexcept;
   bool IsLong(const CheckedRow& row) const;
   void SetLongAside(const Lane& lane, std::vector<Job>* jobs) noexcept;
+  void FailPromised(Job* job) noexcept;
+  void EndSources(const SourcesInMaking::Place* sources, size_t count) noexcept;
   void EndSources(Lane* lane) noexcept;
   void EndPromise(Lane* lane) noexcept;
   void CountStepLocked(const std::optional<Error>& failure, bool stepped) noexcept;
@@ -98,7 +110,10 @@ class LoopWork : public Workload {
   std::vector<int> with_rows_;
   std::vector<int> free_;             // the last one is taken first
   std::atomic<uint64_t> changes_{1};  // rises when rows arrive and when a loop with rows has run
-  uint64_t no_room_at_ = 0;     // value of changes_ when no waiting row fitted into one more loop
+  uint64_t no_room_at_ = 0;  // value of changes_ when no waiting row fitted into one more loop
+  size_t encode_tasks_ = 0;  // that run, under the scheduler's lock
+  std::atomic<size_t> encode_tasks_without_rows_{0};  // of these, those that have not taken any yet
+  std::atomic<uint64_t> none_to_encode_at_{0};        // value of changes_ when one found none
   std::mutex admission_mutex_;  // so that no memory is promised to two loops; of what follows:
   SourcesInMaking sources_in_making_;
   bool rows_wait_for_source_ = false;  // a row was passed over, because another loop encodes it

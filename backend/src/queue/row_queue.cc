@@ -85,17 +85,19 @@ std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds, size_t lanes) {
   return call;
 }
 
-std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const AskSource& ask) {
+std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const AskSource& ask,
+                                    size_t sources) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<Job> rows;
   rows.reserve(std::min(bounds.sequences + bounds.narrow_rows, jobs_.size()));
   AdmissionRoom room(bounds);  // from here on nothing throws
-  TakeInto(&rows, &room, ask);
+  TakeInto(&rows, &room, ask, sources);
   Publish();
   return rows;
 }
 
-void RowQueue::TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const AskSource& ask) {
+void RowQueue::TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const AskSource& ask,
+                        size_t sources) {
   WaitingJobs::Cursor cursor(&jobs_);
   Offer offer = Offer::kTaken;
   size_t skipped = 0;
@@ -104,9 +106,14 @@ void RowQueue::TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const AskSo
     Job* const job = passing ? cursor.NextNarrow() : cursor.Next();
     if (job == nullptr) break;
     const bool shares = HasSource(*rows, job->row.source);
+    if (!shares && sources == 0) {
+      if (++skipped > kMostSkipped) break;
+      continue;
+    }
     const SourceState source = shares ? SourceState::kEncoded : ask(job->row);
     if (source == SourceState::kTaken && ++skipped <= kMostSkipped) continue;
     offer = OfferTo(room, job, source != SourceState::kNew, rows);
+    if (offer == Offer::kTaken && !shares) --sources;
   }
 }
 

@@ -26,7 +26,7 @@ struct QueueShare {
   const size_t most_rows;                              // limit at which no more should be added
 };
 
-// kTaken: another loop has taken it and will encode it, so its rows wait until it has.
+// kTaken: another thread has taken it and will encode it, so its rows wait until it has.
 enum class SourceState { kNew, kTaken, kEncoded };
 // Of a row's source; called under the queue's lock.
 using AskSource = std::function<SourceState(const CheckedRow&)>;
@@ -49,8 +49,9 @@ class RowQueue {
   // changes nothing.
   std::vector<Job> TakeCall(const CallBounds& bounds, size_t lanes);
   // Rows for a loop, in order, except that narrow rows may overtake wide ones. A source shared by
-  // several rows is counted once. An exception changes nothing.
-  std::vector<Job> TakeRows(const AdmissionBounds& bounds, const AskSource& ask);
+  // several rows is counted once. `sources`: different ones at most. An exception changes nothing.
+  std::vector<Job> TakeRows(const AdmissionBounds& bounds, const AskSource& ask,
+                            size_t sources = SIZE_MAX);
   // Fails the waiting rows of one listener; equal rows of other listeners keep waiting.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
   // Fails the waiting rows whose clients have gone; Triton does not report that.
@@ -75,7 +76,7 @@ class RowQueue {
   Job Take(Job* job) noexcept;
   bool Joins(const CheckedRow& first, const CheckedRow& row) const;
   std::vector<Job*> PickCall(CallBounds bounds, size_t lanes);
-  void TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const AskSource& ask);
+  void TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const AskSource& ask, size_t sources);
   Offer OfferTo(AdmissionRoom* room, Job* job, bool shares, std::vector<Job>* taken);
   void Publish() noexcept;
 

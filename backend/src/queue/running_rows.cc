@@ -97,7 +97,7 @@ void RunningRows::FailEnded(Job* job) noexcept {
     times_.compute_end_ns = times_.end_ns = SteadyNow_ns();
     if (job->waiters.size() == 1) job->running = Counted();
     const Waiter waiter = TakeCounted(job, nullptr);
-    waiter.listener->RowFailed(waiter.position, SupersededError(), TimesOf(waiter));
+    waiter.listener->RowFailed(waiter.position, SupersededError(), TimesOf(*job, waiter));
   }
 }
 
@@ -127,9 +127,9 @@ void RunningRows::Deliver(Job* job, RowResult result) noexcept {
     std::optional<RowResult> answer = job->waiters.size() > 1 ? Copy(result) : std::move(result);
     const Waiter waiter = TakeCounted(job, answer ? &*answer : nullptr);
     if (answer) {
-      waiter.listener->RowDone(waiter.position, std::move(*answer), TimesOf(waiter));
+      waiter.listener->RowDone(waiter.position, std::move(*answer), TimesOf(*job, waiter));
     } else {
-      waiter.listener->RowFailed(waiter.position, OutOfMemory(), TimesOf(waiter));
+      waiter.listener->RowFailed(waiter.position, OutOfMemory(), TimesOf(*job, waiter));
     }
   }
 }
@@ -144,7 +144,7 @@ void RunningRows::FailRow(size_t position, const Error& error) noexcept {
   job.running = Counted();
   while (!job.waiters.empty()) {
     const Waiter waiter = TakeCounted(&job, nullptr);
-    waiter.listener->RowFailed(waiter.position, error, TimesOf(waiter));
+    waiter.listener->RowFailed(waiter.position, error, TimesOf(job, waiter));
   }
 }
 
@@ -168,8 +168,17 @@ Waiter RunningRows::TakeCounted(Job* job, const RowResult* result) noexcept {
   return TakeWaiter(job);
 }
 
-RunTimes RunningRows::TimesOf(const Waiter& waiter) const noexcept {
+RunTimes RunningRows::TimesOf(const Job& job) const noexcept {
   RunTimes times = times_;
+  if (in_loop_ && job.encoded_ns > 0) {
+    times.start_ns = times.compute_start_ns = job.taken_ns;
+    times.encoded_ns = job.encoded_ns;
+  }
+  return times;
+}
+
+RunTimes RunningRows::TimesOf(const Job& job, const Waiter& waiter) const noexcept {
+  RunTimes times = TimesOf(job);
   times.queued_ns = waiter.queued_ns;
   return times;
 }
@@ -178,7 +187,7 @@ void RunningRows::ReportRow(const Job& job, const RowResult* result) const noexc
   RowReport report{job.row, result, in_loop_};
   report.equal = job.waiters.size() > 1;
   report.queued_ns = job.waiters.back().queued_ns;
-  report.taken_ns = times_.start_ns;
+  report.taken_ns = TimesOf(job).start_ns;
   report.first_token_ns = job.first_token_ns;
   report.longest_gap_ns = job.longest_gap_ns;
   report.end_ns = times_.end_ns;

@@ -47,7 +47,8 @@ class RunningRows : public CallWatcher {
   void FailEnded(Job* job) noexcept;
   // Removes one waiter of the job and counts it in the report. Null `result`: the row failed.
   Waiter TakeCounted(Job* job, const RowResult* result) noexcept;
-  RunTimes TimesOf(const Waiter& waiter) const noexcept;
+  RunTimes TimesOf(const Job& job) const noexcept;
+  RunTimes TimesOf(const Job& job, const Waiter& waiter) const noexcept;
   void ReportRow(const Job& job, const RowResult* result) const noexcept;
   void Report(RunObserver* observer, Share* share) const noexcept;
 
