@@ -2,12 +2,11 @@
 """Predicts throughput and latency of decode loops from what a step and an encoding cost.
 
 Streams in a closed loop send each sentence to all models. Threads pick up loops as
-`backend/src/queue/scheduler.cc` and `loop_work.cc` do, and idle ones encode sentences; the backend
-itself decides how many rows join and how many loops they get. Idle threads do not help with steps
-here, as they do in the backend. A step of n rows costs `fixed + per_row * n`, and an encoding of n
-tokens `fixed + per_token * n`. Loops that step at the same time share the memory bandwidth, so each
-step takes at least `shared` times their number. measure_loops.py measures these numbers and
-compares predictions with measurements.
+`backend/src/queue/scheduler.cc` and `loop_work.cc` do, and idle ones encode sentences or help; the
+backend itself decides how many rows join and how many loops they get. A step of n rows costs
+`fixed + per_row * n`, and an encoding of n tokens `fixed + per_token * n`. Loops that step at the
+same time share the memory bandwidth, so each step takes at least `shared` times their number.
+measure_loops.py measures these numbers and compares predictions with measurements.
 
     python benchmarks/simulate_loops.py --streams 4,16,48
     python benchmarks/simulate_loops.py --streams 4,12 --models 4
@@ -46,6 +45,8 @@ class Costs:
         encode_ms: Of an encoding, whatever the tokens.
         token_ms: Of an encoding, for each token.
         shared_ms: Of a step, what the machine's memory takes to read the weights once.
+        not_shared: Part of a step or an encoding that helping threads do not share.
+        team: Threads of a step or an encoding, at most.
     """
 
     step_ms: float = 0.46
@@ -53,10 +54,16 @@ class Costs:
     encode_ms: float = 0.8
     token_ms: float = 0.06
     shared_ms: float = 0.0
+    not_shared: float = 0.25
+    team: int = 8
 
     def fixed_ms(self, loops: int) -> float:
         """Of a step, without its rows, while `loops` loops step at the same time."""
         return max(self.step_ms, loops * self.shared_ms)
+
+    def part(self, threads: float) -> float:
+        """Of the time of one thread, what so many need, on average."""
+        return self.not_shared + (1 - self.not_shared) / min(threads, self.team)
 
     def step_times(self, threads: int) -> list[tuple[int, float, float]]:
         """What the backend measures when it loads the model: see `_core.loops_for`."""
@@ -236,7 +243,9 @@ class _Simulation:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()  # of the events: those of one time in order
         times = plan.costs.step_times(plan.threads)
-        worth = _core.loops_for([max(1, n) for n in range(plan.streams * 2)], times, plan.threads)
+        rows = [max(1, n) for n in range(plan.streams * 2)]
+        help_of = {"cores": plan.threads, "threads": plan.costs.team}
+        worth = _core.loops_for(rows, times, plan.threads, **help_of)
         self._models = [_Model(plan.threads, worth) for _ in range(plan.models)]
         self._idle = plan.threads
         self._outcome = Outcome()
@@ -297,8 +306,24 @@ class _Simulation:
         """Encode a waiting sentence beside the loops."""
         row = model.waiting.popleft()
         model.encoding += 1
-        took_ms = self._plan.costs.encode_ms + self._plan.costs.token_ms * row.sentence.tokens
+        took_ms = self._encoding_ms(row.sentence.tokens)
         self._at(self._now_ms + took_ms, partial(self._end_encoding, model, row, took_ms))
+
+    def _part(self) -> float:
+        """Of the time of one thread, what a task takes that idle threads help with."""
+        busy = self._plan.threads - self._idle
+        return self._plan.costs.part(1 + self._idle / busy)
+
+    def _encoding_ms(self, tokens: int) -> float:
+        costs = self._plan.costs
+        return self._part() * (costs.encode_ms + costs.token_ms * tokens)
+
+    def _step_ms(self, rows: int) -> float:
+        """Memory delivers the weights to all loops in turn."""
+        costs = self._plan.costs
+        loops = sum(loop.busy for model in self._models for loop in model.loops)
+        read_ms = loops * costs.shared_ms
+        return max(self._part() * costs.step_ms, read_ms) + self._part() * costs.row_ms * rows
 
     def _end_encoding(self, model: _Model, row: _Row, took_ms: float) -> None:
         model.encoding -= 1
@@ -307,13 +332,10 @@ class _Simulation:
         self._idle += 1
 
     def _start(self, model: _Model, loop: _Loop) -> None:
-        costs = self._plan.costs
         tokens = model.admit(loop, self._plan.encode_tokens, self._now_ms)
-        took_ms = costs.encode_ms + costs.token_ms * tokens if tokens else 0.0
+        took_ms = self._encoding_ms(tokens) if tokens else 0.0
         if loop.rows:
-            stepping = sum(one.busy for of in self._models for one in of.loops)
-            loop.step_ms = costs.fixed_ms(stepping)
-            loop.step_ms += costs.row_ms * len(loop.rows)
+            loop.step_ms = self._step_ms(len(loop.rows))
             took_ms += loop.step_ms
             self._outcome.most_loops = max(self._outcome.most_loops, model.used())
             self._outcome.steps += 1

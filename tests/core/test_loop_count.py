@@ -75,6 +75,47 @@ def test_the_more_rows_the_more_loops_on_64_cores() -> None:
         assert step(count, chosen) < 1.05 * min(step(count, n) for n in range(10, 65))
 
 
+def test_few_rows_have_one_loop_where_the_other_core_helps() -> None:
+    """Measured: of 4 clients, one loop with help has 1.16 times the rows of two."""
+    helped = {"cores": 2, "threads": 2}
+    xeon = [(1, 1.3, 0.1), (2, 1.3, 0.1)]
+    assert _core.loops_for([2, 4, 16, 48], xeon, 2, **helped) == [1, 1, 2, 2]
+    assert _core.loops_for([2, 4, 16, 48], xeon, 2) == [2, 2, 2, 2]
+    assert _core.loops_for([2, 4, 16, 48], SMALL, 2, **helped) == [1, 2, 2, 2]
+
+
+def test_a_row_that_seems_to_cost_nothing_is_no_reason_for_one_loop_with_help() -> None:
+    times = [(1, 4.07, 0.0), (2, 4.07, 0.0)]
+    assert _core.loops_for([48, 64], times, 2, cores=2, threads=2) == [2, 2]
+
+
+def test_help_is_worth_no_more_than_memory_delivers() -> None:
+    """Four loops of two helpers each would be faster by far if their weights came in time."""
+    times = [(n, max(4.0, 1.0 * n) + 0.1, 0.1) for n in (1, 4, 16)]
+    assert _core.loops_for([48], times, 16, cores=16, threads=8) == [2]
+
+
+WORKS, DOES_NOT = [True] * 300, [False] * 300
+
+
+def test_a_model_counts_on_help_until_it_does_not_come() -> None:
+    """Then it does not for a second; where that is soon again, for two."""
+    ms = 10**6
+
+    def watch(helped: list[bool]) -> list[bool]:
+        return _core.watch_help([(one, i * ms) for i, one in enumerate(helped, 1)])
+
+    assert all(watch(WORKS))
+    assert all(watch([True, False] * 300))
+    second = watch([*WORKS, *DOES_NOT * 12])
+    [first_no, *_] = (i for i, helps in enumerate(second) if not helps)
+    assert 300 < first_no < 500
+    flips = [i for i in range(1, len(second)) if second[i] != second[i - 1]]
+    assert flips[1] - flips[0] == 1000
+    assert 0 < flips[2] - flips[1] < 200
+    assert len(flips) == 3 or flips[3] - flips[2] == 2000
+
+
 def test_hyperthreads_are_used_where_steps_get_shorter() -> None:
     """Eight cores of two threads each; of the second machine a second thread gains nothing."""
     useful = [(1, 1.0, 0.5), (8, 1.0, 0.5), (16, 1.4, 0.6)]

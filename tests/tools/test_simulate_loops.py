@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from simulate_loops import Costs, Outcome, Plan, most_streams, simulate
 
-COSTS = Costs(step_ms=2, row_ms=1, encode_ms=3, token_ms=0.5)
+COSTS = Costs(step_ms=2, row_ms=1, encode_ms=3, token_ms=0.5, not_shared=1)  # nobody helps
 
 
 def _simulate(streams: int, models: int = 1, *, threads: int = 2, rows: int = 1000) -> Outcome:
@@ -19,6 +21,13 @@ def test_one_client_waits_for_its_own_row_alone() -> None:
     assert outcome.steps == outcome.step_rows == outcome.tokens
     assert sum(outcome.latencies_ms) == pytest.approx(50 * 3 + outcome.tokens * (0.5 + 3))
     assert sum(outcome.first_tokens_ms) == pytest.approx(50 * (3 + 3) + outcome.tokens * 0.5)
+
+
+def test_an_idle_thread_helps() -> None:
+    """With all but 0.2 of the work: two threads need 0.6 of the time."""
+    plan = Plan(1, 1, replace(COSTS, not_shared=0.2), 2, client_ms=0, rows=50)
+    outcome, alone = simulate(plan), _simulate(1, rows=50)
+    assert outcome.wall_ms == pytest.approx(0.6 * alone.wall_ms, rel=1e-3)
 
 
 def test_rows_share_the_fixed_part_of_a_step() -> None:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/usable_cores.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -43,7 +44,10 @@ LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& s
     : model_(std::move(model)),
       settings_(settings),
       most_helpers_(MostHelpers(*model_, settings)),
-      loop_count_(model_->step_times(), loops, settings.max_sequences),
+      cores_with_help_(most_helpers_ > 0 ? CoresOfProcess().physical : 1),
+      loops_without_help_(model_->step_times(), loops, settings.max_sequences, {}),
+      loops_with_help_(model_->step_times(), loops, settings.max_sequences,
+                       {cores_with_help_, most_helpers_ + 1}),
       scheduler_(std::move(scheduler)),
       calls_(calls),
       queue_([this] {
@@ -141,7 +145,7 @@ int LoopWork::Next(size_t lanes, bool spare) const noexcept {
 }
 
 bool LoopWork::MayOpen(size_t used) const noexcept {
-  if (no_room_at_ == changes_ || used >= loop_count_.For(sequences())) return false;
+  if (no_room_at_ == changes_ || used >= LoopsWorth(sequences())) return false;
   return waiting_sequences() > queue_.sequences() || FirstHasMemory();
 }
 
@@ -150,7 +154,7 @@ bool LoopWork::MayEncode() const noexcept {
   if (!encode_work_ || running_ + taken_ == 0 || none_to_encode_at_ == changes_) return false;
   if (queue_.size() <= encode_tasks_without_rows_) return false;
   if (used_lanes() + encode_tasks_ >= lanes_.size() * settings_.threads) return false;
-  return FreePlaces(loop_count_.For(sequences())) > 0 && FirstHasMemory();
+  return FreePlaces(LoopsWorth(sequences())) > 0 && FirstHasMemory();
 }
 
 bool LoopWork::FirstHasMemory() const noexcept {
@@ -174,12 +178,16 @@ void LoopWork::Claim(int task, size_t lanes) noexcept {
   lane.admits = used_lanes() <= lane.lanes || IsAmongFullest(lane, lane.lanes);
 }
 
+size_t LoopWork::LoopsWorth(size_t rows) const noexcept {
+  return (help_watch_.Helps(SteadyNow_ns()) ? loops_with_help_ : loops_without_help_).For(rows);
+}
+
 // Number of loops among which the rows are divided. One loop more than needed stays open until
 // there are clearly fewer rows, because the number of rows fluctuates.
 size_t LoopWork::LoopsFor(size_t lanes) const noexcept {
   const size_t now = sequences();
-  const size_t kept = std::min(used_lanes(), loop_count_.For(now + now / 4));
-  return std::min({lanes_.size(), lanes, std::max(kept, loop_count_.For(now))});
+  const size_t kept = std::min(used_lanes(), LoopsWorth(now + now / 4));
+  return std::min({lanes_.size(), lanes, std::max(kept, LoopsWorth(now))});
 }
 
 bool LoopWork::IsAmongFullest(const Lane& lane, size_t lanes) const noexcept {
@@ -212,7 +220,11 @@ void LoopWork::Run(int task) noexcept {
       const std::lock_guard<std::mutex> lock(counters_mutex_);
       LoopCounters& counters = counters_[static_cast<size_t>(task)];
       const bool stepped = lane.loop->counters().steps > counters.steps;
-      if (stepped) lane.step_ns = lane.loop->counters().step_ns - counters.step_ns;
+      if (stepped) {
+        lane.step_ns = lane.loop->counters().step_ns - counters.step_ns;
+        const bool helped = lane.loop->counters().helped_parts > counters.helped_parts;
+        if (lane.lanes < cores_with_help_) help_watch_.Count(helped, SteadyNow_ns());
+      }
       counters = lane.loop->counters();
       // They were counted when they were encoded.
       counters.shared_encodings -= std::min(counters.shared_encodings, lane.encodings_given);
@@ -303,7 +315,7 @@ SourceState LoopWork::StateOfSource(const CheckedRow& row) {
 std::vector<Job> LoopWork::TakeToEncode(SourcesInMaking::Place* source) {
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   AdmissionBounds bounds;
-  bounds.sequences = FreePlaces(loop_count_.For(sequences()));
+  bounds.sequences = FreePlaces(LoopsWorth(sequences()));
   if (bounds.sequences == 0) return {};
   bounds.tokens = settings_.encode_tokens;
   bounds.cache = CacheNow();

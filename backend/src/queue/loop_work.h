@@ -13,6 +13,7 @@
 #include "queue/admission.h"
 #include "queue/call_work.h"
 #include "queue/encode_work.h"
+#include "queue/help_watch.h"
 #include "queue/loop_count.h"
 #include "queue/row_queue.h"
 #include "queue/running_loop.h"
@@ -78,6 +79,7 @@ class LoopWork : public Workload {
   bool MayEncode() const noexcept;
   bool FirstHasMemory() const noexcept;
   size_t MaxCacheBytes() const noexcept;
+  size_t LoopsWorth(size_t rows) const noexcept;
   size_t LoopsFor(size_t lanes) const noexcept;
   bool IsAmongFullest(const Lane& lane, size_t lanes) const noexcept;
   LoopState StateOf(const Lane& lane) const;
@@ -99,8 +101,11 @@ class LoopWork : public Workload {
 
   const std::shared_ptr<const LoopModel> model_;
   const LoopSettings settings_;
-  const size_t most_helpers_;  // of a step
-  const LoopCount loop_count_;
+  const size_t most_helpers_;     // of a step
+  const size_t cores_with_help_;  // of loops and their helpers; 1: nobody helps
+  const LoopCount loops_without_help_;
+  const LoopCount loops_with_help_;
+  HelpWatch help_watch_;
   const std::shared_ptr<Scheduler> scheduler_;
   CallWork* const calls_;
   RowQueue queue_;
