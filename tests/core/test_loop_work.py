@@ -198,6 +198,25 @@ def test_a_greedy_row_joins_a_loop_that_wide_rows_fill(
         assert [row["ids"] for row in hypotheses] == truth.hypotheses(source, [], **wide)
 
 
+@pytest.mark.skipif(_core.usable_cores() < 2, reason="one core runs one loop")
+def test_a_loop_that_holds_more_than_its_places_leaves_those_of_another(
+    engine_model: Path, truth: EngineTruth
+) -> None:
+    """A search of 8 beams is held in a loop of 4 sequences, and a second one runs beside it."""
+    wide = _exactly(20, beams=8)
+    config = {**LOOP, "inter_threads": "2", "max_batch_rows": "4"}
+    translator = _core.Translator(str(engine_model), config)
+    first, second = rows_of(2)
+    with gate(held_at=2) as step:
+        held = Sender(translator, [first], wide, gate=step)
+        step.wait()
+        beside = Sender(translator, [second], wide)
+        wait_until(lambda: not beside.is_alive(), "the other loop's search")
+    for sender, source in ((held, first), (beside, second)):
+        [hypotheses] = sender.ended().answers
+        assert hypotheses[0]["ids"] == truth.hypotheses(source, [], **wide)[0]
+
+
 def _exactly(tokens: int, beams: int = 1) -> dict[str, Any]:
     return {"beam_size": beams, "min_decoding_length": tokens, "max_decoding_length": tokens}
 

@@ -2,7 +2,6 @@
 #include "queue/encode_work.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "steady_clock.h"
@@ -31,9 +30,9 @@ EncodeWork::EncodeWork(std::shared_ptr<const LoopModel> model, std::shared_ptr<S
 
 EncodeWork::~EncodeWork() { scheduler_->Drain(this); }
 
-bool EncodeWork::Add(Job* rows, size_t count) noexcept {
+bool EncodeWork::Add(Job* row) noexcept {
   try {
-    Put(rows, count, State::kWaiting);
+    Put(row, 1, State::kWaiting);
   } catch (...) {
     return false;
   }
@@ -41,19 +40,10 @@ bool EncodeWork::Add(Job* rows, size_t count) noexcept {
   return true;
 }
 
-bool EncodeWork::EncodeNow(Job* rows, size_t count) noexcept {
-  Sources::iterator source;
-  try {
-    source = Put(rows, count, State::kRunning);
-  } catch (...) {
-    return false;
-  }
-  if (source != sources_.end()) {
-    Encode(source);
-  } else {
-    ready_();  // their source may be encoded already
-  }
-  return true;
+std::optional<EncodeWork::Begun> EncodeWork::Begin(std::vector<Job>* rows) {
+  const auto source = Put(rows->data(), rows->size(), State::kRunning);
+  rows->clear();
+  return source == sources_.end() ? std::nullopt : std::make_optional(source);
 }
 
 // Returns the source of these rows if it is new, then in this state, else the end: they joined it.
@@ -73,7 +63,7 @@ EncodeWork::Sources::iterator EncodeWork::Put(Job* rows, size_t count, State sta
   for (size_t i = 0; i < count; ++i) {
     added += SequencesOf(rows[i]);
     rows[i].taken_ns = now_ns;
-    if (source->state == State::kEncoded) rows[i].encoded_ns = now_ns;
+    if (source->encoding) rows[i].encoded_ns = now_ns;
     source->jobs.push_back(std::move(rows[i]));
   }
   sequences_ += added;
@@ -84,28 +74,41 @@ EncodeWork::Sources::iterator EncodeWork::Put(Job* rows, size_t count, State sta
   return source;
 }
 
-EncodeWork::Encoded EncodeWork::Take(size_t sequences) {
+EncodeWork::Encoded EncodeWork::Take(size_t sequences, size_t narrow_rows) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<Sources::iterator> chosen;
-  size_t jobs = 0;
-  size_t of_chosen = 0;
-  for (auto source = sources_.begin(); source != sources_.end() && of_chosen < sequences;
-       ++source) {
-    if (source->state != State::kEncoded) continue;
-    chosen.push_back(source);
-    jobs += source->jobs.size();
-    of_chosen += SequencesOf(source->jobs);
-  }
+  if (encoded_sequences_ == 0) return {};
   Encoded taken;
-  taken.jobs.reserve(jobs);
-  taken.encodings.reserve(chosen.size());  // from here on nothing throws
-  for (const auto source : chosen) {
-    std::move(source->jobs.begin(), source->jobs.end(), std::back_inserter(taken.jobs));
-    taken.encodings.push_back(std::move(source->encoding));
-    sources_.erase(source);
+  taken.jobs.reserve(encoded_sequences_);
+  taken.encodings.reserve(sources_.size());  // from here on nothing throws
+  const auto takes = [&](const Job& job) {
+    const size_t of_job = SequencesOf(job);
+    if (sequences > 0) {
+      sequences -= std::min(sequences, of_job);
+      return true;
+    }
+    if (of_job > 1 || narrow_rows == 0) return IsCancelled(job);
+    --narrow_rows;
+    return true;
+  };
+  for (auto source = sources_.begin(); source != sources_.end();) {
+    const auto at = source++;
+    if (at->state != State::kEncoded) continue;
+    auto kept = at->jobs.begin();
+    for (Job& job : at->jobs) {
+      if (takes(job)) {
+        taken.jobs.push_back(std::move(job));
+      } else if (&*kept++ != &job) {
+        *(kept - 1) = std::move(job);
+      }
+    }
+    if (kept == at->jobs.end()) continue;
+    taken.encodings.push_back(at->encoding);
+    at->jobs.erase(kept, at->jobs.end());
+    if (at->jobs.empty()) sources_.erase(at);
   }
-  sequences_ -= of_chosen;
-  encoded_sequences_ -= of_chosen;
+  const size_t of_taken = SequencesOf(taken.jobs);
+  sequences_ -= of_taken;
+  encoded_sequences_ -= of_taken;
   return taken;
 }
 
@@ -140,7 +143,7 @@ std::optional<CheckedRow> EncodeWork::RowOf(Sources::iterator source) {
   return jobs.front().row;
 }
 
-void EncodeWork::Encode(Sources::iterator source) noexcept {
+void EncodeWork::Encode(Begun source) noexcept {
   LoopCounters counters;
   std::shared_ptr<const void> encoding;
   try {

@@ -20,17 +20,31 @@ namespace ct2triton {
 // sources are work of its own, short ones are encoded by threads that have nothing else to do.
 // Loops then take the rows with their encodings. Equal sources are encoded once. Thread-safe.
 class EncodeWork : public Workload {
+ private:
+  enum class State { kWaiting, kRunning, kEncoded };
+  struct Source {
+    std::vector<Job> jobs{};
+    std::shared_ptr<const void> encoding{};
+    State state = State::kWaiting;
+  };
+  using Sources = std::list<Source>;
+
  public:
+  using Begun = Sources::iterator;
+
   // `ready`: called without a lock when rows can be taken. `owner`: see LoopWork. `most_helpers`:
   // of the encoding of a source.
   EncodeWork(std::shared_ptr<const LoopModel> model, std::shared_ptr<Scheduler> scheduler,
              std::function<void()> ready, const void* owner, size_t most_helpers);
   ~EncodeWork() override;  // all rows must have been taken
 
-  // Takes rows of one source: Add lets a thread encode it, EncodeNow encodes it on this one. False
-  // if memory is exhausted: the caller keeps the rows.
-  bool Add(Job* rows, size_t count) noexcept;
-  bool EncodeNow(Job* rows, size_t count) noexcept;
+  // Takes a row whose source a thread will encode. False if memory is exhausted: the caller keeps
+  // the row.
+  bool Add(Job* row) noexcept;
+  // Takes rows of one source. The caller encodes it, unless rows of this source are here already:
+  // then there is nothing to do. Throws std::bad_alloc: then the caller keeps the rows.
+  std::optional<Begun> Begin(std::vector<Job>* rows);
+  void Encode(Begun source) noexcept;
 
   // Rows and the encodings of their sources: keep these until a loop has admitted the rows. A
   // source without one could not be encoded, and the loop will report it.
@@ -38,9 +52,9 @@ class EncodeWork : public Workload {
     std::vector<Job> jobs{};
     std::vector<std::shared_ptr<const void>> encodings{};
   };
-  // The sources that were encoded first: as few as have so many sequences, if there are. Throws
-  // std::bad_alloc; then none was taken.
-  Encoded Take(size_t sequences);
+  // Rows of the sources that were encoded first, until they have so many sequences; so many narrow
+  // rows besides; and all that were cancelled. Throws std::bad_alloc; then none was taken.
+  Encoded Take(size_t sequences, size_t narrow_rows);
 
   // Sequences that its rows have in a step; read without a lock, may be stale.
   size_t sequences() const { return sequences_; }
@@ -56,18 +70,9 @@ class EncodeWork : public Workload {
   size_t most_helpers() const noexcept override { return most_helpers_; }
 
  private:
-  enum class State { kWaiting, kRunning, kEncoded };
-  struct Source {
-    std::vector<Job> jobs{};
-    std::shared_ptr<const void> encoding{};
-    State state = State::kWaiting;
-  };
-  using Sources = std::list<Source>;
-
   Sources::iterator Put(Job* rows, size_t count, State state);
   Sources::iterator TakeWaiting();
   std::optional<CheckedRow> RowOf(Sources::iterator source);
-  void Encode(Sources::iterator source) noexcept;
 
   const std::shared_ptr<const LoopModel> model_;
   const std::shared_ptr<Scheduler> scheduler_;

@@ -34,9 +34,22 @@ size_t MostHelpers(const LoopModel& model, const LoopSettings& settings) {
   return std::min(settings.threads - 1, model.packed_bytes() / kBytesPerThread);
 }
 
-size_t PromisedBytes(const Job& job) { return job.row.cache_bytes + job.row.source_cache_bytes; }
-
 }  // namespace
+
+void LoopWork::Promise::Add(const Job& job) noexcept {
+  bytes += job.row.cache_bytes + job.row.source_cache_bytes;
+  if (job.row.copies > 1) wide_bytes += job.row.cache_bytes;
+}
+
+void LoopWork::Promise::Add(const Promise& other) noexcept {
+  bytes += other.bytes;
+  wide_bytes += other.wide_bytes;
+}
+
+void LoopWork::Promise::Remove(const Promise& other) noexcept {
+  bytes -= other.bytes;
+  wide_bytes -= other.wide_bytes;
+}
 
 LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& settings,
                    size_t loops, std::shared_ptr<Scheduler> scheduler, CallWork* calls,
@@ -121,11 +134,18 @@ size_t LoopWork::sequences() const {
   return running_ + taken_ + queue_.sequences() + beside;
 }
 
-// Of so many loops, places that neither have rows nor are kept for those of encode_work_.
-size_t LoopWork::FreePlaces(size_t lanes) const noexcept {
-  const size_t places = lanes * settings_.max_sequences;
-  const size_t used = running_ + taken_ + (encode_work_ ? encode_work_->sequences() : 0);
-  return places - std::min(places, used);
+// Of all loops that are worthwhile.
+size_t LoopWork::FreePlaces() const noexcept {
+  const size_t all = sequences();
+  const size_t places = LoopsWorth(all) * settings_.max_sequences;
+  return places - std::min(places, all - std::min(all, queue_.sequences()));
+}
+
+// In this loop, beside those that are kept for its share of the rows of encode_work_.
+size_t LoopWork::PlacesLeft(const LoopState& state) const noexcept {
+  const size_t beside = encode_work_ ? encode_work_->sequences() : 0;
+  const size_t used = state.sequences + (beside + state.lanes - 1) / state.lanes;
+  return settings_.max_sequences - std::min(settings_.max_sequences, used);
 }
 
 size_t LoopWork::MaxCacheBytes() const noexcept {
@@ -139,14 +159,21 @@ int LoopWork::Next(size_t lanes, bool spare) const noexcept {
   if (!with_rows_.empty()) return with_rows_.front();
   const size_t used = used_lanes();
   if (waiting_sequences() > 0 && !free_.empty() && (used < lanes || spare)) {
-    if (used == 0 || MayOpen(used)) return free_.back();
+    if (used == 0 ? !WaitsForEncoding() : MayOpen(used)) return free_.back();
   }
   return spare && MayEncode() ? EncodeTask() : -1;
 }
 
 bool LoopWork::MayOpen(size_t used) const noexcept {
   if (no_room_at_ == changes_ || used >= LoopsWorth(sequences())) return false;
-  return waiting_sequences() > queue_.sequences() || FirstHasMemory();
+  return waiting_sequences() > queue_.sequences() || FirstHasMemory(0);
+}
+
+// No waiting row could join a loop without rows: all of their places or memory, or their sources,
+// are with rows that are being encoded.
+bool LoopWork::WaitsForEncoding() const noexcept {
+  return no_room_at_ == changes_ && encode_work_ &&
+         encode_work_->sequences() > encode_work_->encoded_sequences();
 }
 
 // While no row runs, a loop encodes, because other threads help it and none of its rows waits.
@@ -154,11 +181,12 @@ bool LoopWork::MayEncode() const noexcept {
   if (!encode_work_ || running_ + taken_ == 0 || none_to_encode_at_ == changes_) return false;
   if (queue_.size() <= encode_tasks_without_rows_) return false;
   if (used_lanes() + encode_tasks_ >= lanes_.size() * settings_.threads) return false;
-  return FreePlaces(LoopsWorth(sequences())) > 0 && FirstHasMemory();
+  return FreePlaces() > 0 && FirstHasMemory(promised_bytes_);
 }
 
-bool LoopWork::FirstHasMemory() const noexcept {
-  return queue_.first_cache_bytes() + model_->cache_bytes_in_use() <= MaxCacheBytes();
+bool LoopWork::FirstHasMemory(size_t promised_bytes) const noexcept {
+  const size_t used = model_->cache_bytes_in_use() + promised_bytes;
+  return queue_.first_cache_bytes() + used <= MaxCacheBytes();
 }
 
 void LoopWork::Claim(int task, size_t lanes) noexcept {
@@ -226,8 +254,6 @@ void LoopWork::Run(int task) noexcept {
         if (lane.lanes < cores_with_help_) help_watch_.Count(helped, SteadyNow_ns());
       }
       counters = lane.loop->counters();
-      // They were counted when they were encoded.
-      counters.shared_encodings -= std::min(counters.shared_encodings, lane.encodings_given);
       CountStepLocked(lane.loop->step_failure(), stepped);
     }
     if (!failed.empty()) RunAlone(std::move(failed), lane.loop->lacked_memory());
@@ -266,41 +292,52 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   const LoopState state = StateOf(*lane);
   lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
-  EncodeWork::Encoded encoded;
-  if (encode_work_) encoded = encode_work_->Take(SequencesToAdmit(state, settings_));
+  EncodeWork::Encoded encoded = TakeEncoded(state);
   lane->encoded = !encoded.jobs.empty();
   auto rows = lane->encoded ? std::move(encoded.jobs) : TakeWaiting(state);
   lane->encodings = std::move(encoded.encodings);
-  for (const auto& encoding : lane->encodings) lane->encodings_given += encoding ? 1 : 0;
   for (const Job& job : rows) {
-    const size_t bytes = PromisedBytes(job);
-    if (!lane->encoded) promised_bytes_ += bytes;  // else they are promised already
+    if (!lane->encoded) promised_.Add(job);  // else they are promised already
     if (!lane->encoded && IsLong(job.row)) continue;
-    lane->promised_bytes += bytes;
+    lane->promised.Add(job);
     lane->taken_sequences += static_cast<size_t>(job.row.copies);
     if (lane->sources.size() < lane->sources.capacity() && !model_->HasEncoding(job.row)) {
       lane->sources.push_back(sources_in_making_.Add(job.row.source));
     }
   }
+  promised_bytes_ = promised_.bytes;
   taken_ += lane->taken_sequences;
   return rows;
 }
 
+// Narrow ones may join where wide rows leave no room, as those that wait may.
+EncodeWork::Encoded LoopWork::TakeEncoded(const LoopState& state) noexcept {
+  if (!encode_work_) return {};
+  const bool full = state.sequences >= settings_.max_sequences;
+  try {
+    return encode_work_->Take(SequencesToAdmit(state, settings_),
+                              full ? RowsPastWide(state, settings_) : 0);
+  } catch (...) {  // no memory: they wait for another step
+    return {};
+  }
+}
+
 std::vector<Job> LoopWork::TakeWaiting(const LoopState& state) {
   AdmissionBounds bounds;
-  bounds.sequences = std::min(SequencesToAdmit(state, settings_), FreePlaces(state.lanes));
+  bounds.sequences = std::min(SequencesToAdmit(state, settings_), PlacesLeft(state));
   if (bounds.sequences == 0 && state.sequences < settings_.max_sequences) return {};
   bounds.narrow_rows = RowsPastWide(state, settings_);
   bounds.tokens = settings_.encode_tokens;
   bounds.cache = CacheNow();
-  bounds.anyway = state.all_sequences == 0 && promised_bytes_ == 0 ? 1 : 0;
+  bounds.anyway = state.all_sequences == 0 && promised_.bytes == 0 ? 1 : 0;
   bounds.long_beside = encode_work_ != nullptr;
   return queue_.TakeRows(bounds, [this](const CheckedRow& row) { return StateOfSource(row); });
 }
 
 CacheUse LoopWork::CacheNow() const {
   if (queue_.size() > 0) model_->MeasureCache();
-  return {MaxCacheBytes(), model_->cache_bytes_in_use() + promised_bytes_, wide_cache_bytes_};
+  return {MaxCacheBytes(), model_->cache_bytes_in_use() + promised_.bytes,
+          wide_cache_bytes_ + promised_.wide_bytes};
 }
 
 SourceState LoopWork::StateOfSource(const CheckedRow& row) {
@@ -311,38 +348,48 @@ SourceState LoopWork::StateOfSource(const CheckedRow& row) {
   return model_->HasEncoding(row) ? SourceState::kEncoded : SourceState::kNew;
 }
 
-// The first waiting row and those that share its source, which is in the making from now on.
-std::vector<Job> LoopWork::TakeToEncode(SourcesInMaking::Place* source) {
+// The first waiting row and those that share its source, which is in the making from now on. The
+// rows of long sources join it in encode_work_ instead.
+LoopWork::ToEncode LoopWork::TakeToEncode() {
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   AdmissionBounds bounds;
-  bounds.sequences = FreePlaces(LoopsWorth(sequences()));
+  bounds.sequences = FreePlaces();
   if (bounds.sequences == 0) return {};
   bounds.tokens = settings_.encode_tokens;
   bounds.cache = CacheNow();
   bounds.long_beside = true;
   auto rows = queue_.TakeRows(
       bounds, [this](const CheckedRow& row) { return StateOfSource(row); }, /*sources=*/1);
-  if (rows.empty()) return rows;
-  for (const Job& job : rows) promised_bytes_ += PromisedBytes(job);
-  *source = sources_in_making_.Add(rows.front().row.source);
-  return rows;
+  if (rows.empty()) return {};
+  ToEncode taken{/*found=*/true};
+  if (!IsLong(rows.front().row)) taken.place = sources_in_making_.Add(rows.front().row.source);
+  Promise promise;
+  for (const Job& job : rows) promise.Add(job);
+  try {
+    taken.source = encode_work_->Begin(&rows);
+    promised_.Add(promise);
+    promised_bytes_ = promised_.bytes;
+  } catch (...) {
+    taken.failed = std::move(rows);
+  }
+  return taken;
 }
 
 void LoopWork::EncodeWaiting() noexcept {
   const uint64_t seen = changes_;
-  std::vector<Job> rows;
-  SourcesInMaking::Place source{};
+  ToEncode taken;
   try {
-    rows = TakeToEncode(&source);
+    taken = TakeToEncode();
   } catch (...) {  // no memory: a loop will take them
   }
-  if (rows.empty()) none_to_encode_at_ = seen;
+  if (!taken.found) none_to_encode_at_ = seen;
   --encode_tasks_without_rows_;
-  if (rows.empty()) return;
-  if (!encode_work_->EncodeNow(rows.data(), rows.size())) {
-    for (Job& job : rows) FailPromised(&job);
-  }
-  EndSources(&source, 1);
+  if (!taken.found) return;
+  if (taken.source) encode_work_->Encode(*taken.source);
+  if (taken.place) EndSources(&*taken.place, 1);
+  for (Job& job : taken.failed) FailJob(&job, OutOfMemory());
+  ++changes_;
+  scheduler_->Wake(this);
 }
 
 // The lane has encoded the sources that it took. Its rows hold the encodings, which others share.
@@ -372,22 +419,24 @@ void LoopWork::SetLongAside(const Lane& lane, std::vector<Job>* jobs) noexcept {
   const auto aside = std::stable_partition(jobs->begin(), jobs->end(),
                                            [this](const Job& job) { return !IsLong(job.row); });
   std::for_each(aside, jobs->end(), [this](Job& job) {
-    if (!encode_work_->Add(&job, 1)) FailPromised(&job);
+    Promise promise;
+    promise.Add(job);
+    if (encode_work_->Add(&job)) return;
+    FailJob(&job, OutOfMemory());
+    EndPromise(promise);
   });
   jobs->erase(aside, jobs->end());
 }
 
-void LoopWork::FailPromised(Job* job) noexcept {
-  const size_t bytes = PromisedBytes(*job);
-  FailJob(job, OutOfMemory());
+void LoopWork::EndPromise(const Promise& promise) noexcept {
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  promised_bytes_ -= bytes;
+  promised_.Remove(promise);
+  promised_bytes_ = promised_.bytes;
 }
 
 void LoopWork::EndPromise(Lane* lane) noexcept {
   lane->encodings.clear();
-  const std::lock_guard<std::mutex> lock(admission_mutex_);
-  promised_bytes_ -= std::exchange(lane->promised_bytes, 0);
+  EndPromise(std::exchange(lane->promised, {}));
   taken_ -= std::exchange(lane->taken_sequences, 0);
 }
 

@@ -49,6 +49,15 @@ class LoopWork : public Workload {
   size_t most_helpers() const noexcept override { return most_helpers_; }
 
  private:
+  // Bytes of keys and values, and of these, those of wide rows' own tokens.
+  struct Promise {
+    size_t bytes = 0;
+    size_t wide_bytes = 0;
+
+    void Add(const Job& job) noexcept;
+    void Add(const Promise& other) noexcept;
+    void Remove(const Promise& other) noexcept;
+  };
   struct Lane {
     std::unique_ptr<RunningLoop> loop;
     size_t sequences = 0;  // of its rows, as of the last step; under the scheduler's lock
@@ -58,11 +67,10 @@ class LoopWork : public Workload {
     uint64_t step_ns = 0;        // that its last step took
     uint64_t seen = 0;           // value of changes_ when it last took rows
     bool found_none = false;     // it had no rows when it last ran
-    size_t promised_bytes = 0;   // cache bytes promised to the rows it has just taken
+    Promise promised;            // to the rows it has just taken
     size_t taken_sequences = 0;  // of these
     bool encoded = false;        // the taken rows are from encode_work_,
     std::vector<std::shared_ptr<const void>> encodings{};  // with these encodings
-    uint64_t encodings_given = 0;                          // by encode_work_, so far
     std::vector<SourcesInMaking::Place> sources{};         // taken and not encoded yet
   };
 
@@ -72,12 +80,14 @@ class LoopWork : public Workload {
   // Of the rows that wait for a loop, without those that encode_work_ has and has not encoded yet.
   size_t waiting_sequences() const;
   size_t sequences() const;
-  size_t FreePlaces(size_t lanes) const noexcept;
+  size_t FreePlaces() const noexcept;
+  size_t PlacesLeft(const LoopState& state) const noexcept;
   // Lanes that run or have rows.
   size_t used_lanes() const { return lanes_.size() - free_.size(); }
   bool MayOpen(size_t used) const noexcept;
+  bool WaitsForEncoding() const noexcept;
   bool MayEncode() const noexcept;
-  bool FirstHasMemory() const noexcept;
+  bool FirstHasMemory(size_t promised_bytes) const noexcept;
   size_t MaxCacheBytes() const noexcept;
   size_t LoopsWorth(size_t rows) const noexcept;
   size_t LoopsFor(size_t lanes) const noexcept;
@@ -86,14 +96,21 @@ class LoopWork : public Workload {
   double StepsWaited(const Lane& lane) const;
   std::vector<Job> TakeRows(Lane* lane);
   std::vector<Job> TakeWaiting(const LoopState& state);
-  std::vector<Job> TakeToEncode(SourcesInMaking::Place* source);
+  EncodeWork::Encoded TakeEncoded(const LoopState& state) noexcept;
+  struct ToEncode {
+    bool found = false;  // rows
+    std::optional<EncodeWork::Begun> source{};
+    std::optional<SourcesInMaking::Place> place{};
+    std::vector<Job> failed{};  // for want of memory
+  };
+  ToEncode TakeToEncode();
   SourceState StateOfSource(const CheckedRow& row);
   CacheUse CacheNow() const;
   void EncodeWaiting() noexcept;
   bool IsLong(const CheckedRow& row) const;
   void SetLongAside(const Lane& lane, std::vector<Job>* jobs) noexcept;
-  void FailPromised(Job* job) noexcept;
   void EndSources(const SourcesInMaking::Place* sources, size_t count) noexcept;
+  void EndPromise(const Promise& promise) noexcept;
   void EndSources(Lane* lane) noexcept;
   void EndPromise(Lane* lane) noexcept;
   void CountStepLocked(const std::optional<Error>& failure, bool stepped) noexcept;
@@ -121,10 +138,11 @@ class LoopWork : public Workload {
   std::atomic<uint64_t> none_to_encode_at_{0};        // value of changes_ when one found none
   std::mutex admission_mutex_;  // so that no memory is promised to two loops; of what follows:
   SourcesInMaking sources_in_making_;
-  bool rows_wait_for_source_ = false;  // a row was passed over, because another loop encodes it
-  size_t promised_bytes_ = 0;          // of keys and values; a part may be in use already
-  std::atomic<size_t> running_{0};     // sequences of the rows of all loops
-  std::atomic<size_t> taken_{0};       // sequences that loops have taken but do not run yet
+  bool rows_wait_for_source_ = false;      // a row was passed over, because another loop encodes it
+  Promise promised_;                       // a part may be in use already
+  std::atomic<size_t> promised_bytes_{0};  // of it; read without the lock
+  std::atomic<size_t> running_{0};         // sequences of the rows of all loops
+  std::atomic<size_t> taken_{0};           // sequences that loops have taken but do not run yet
   std::atomic<size_t> wide_cache_bytes_{0};
   mutable std::mutex counters_mutex_;
   std::vector<LoopCounters> counters_;  // of each lane

@@ -196,6 +196,11 @@ void RunningRows::ReportRow(const Job& job, const RowResult* result) const noexc
 
 void RunningRows::Report(RunObserver* observer, Share* share) const noexcept {
   share->report.times = times_;
+  RunTimes* const times = &share->report.times;
+  for (const Job& job : jobs_) {
+    times->start_ns = std::min(times->start_ns, TimesOf(job).start_ns);
+    times->compute_start_ns = std::min(times->compute_start_ns, TimesOf(job).compute_start_ns);
+  }
   observer->RunDone(share->report);
 }
 

@@ -19,6 +19,7 @@
 #include "engine/loop/step_times.h"
 #include "engine/loop/trial.h"
 #include "engine/shared_by_key.h"
+#include "engine/team.h"
 #include "engine/usable_cores.h"
 #include "error.h"
 #include "steady_clock.h"
@@ -134,13 +135,17 @@ std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {
 
 std::shared_ptr<const void> LoopModel::Encode(const CheckedRow& row, LoopCounters* counters) const {
   const uint64_t start_ns = SteadyNow_ns();
+  const size_t parts = Team::PartsByHelpers();
   SourceEncoder::Counts counts;
   const auto compute = model_->NewCompute(&caches_->memory);
   SourceEncoder encoder(*model_, compute.get(), &caches_->encodings);
-  auto encodings = encoder.Encode({&row}, &counts);
+  auto encoding = encoder.Encode({&row}, &counts).front();
+  if (counts.rows > 0) encoding->MadeForRow();
+  counts.shared = 0;  // counted when a loop admits the row
   counts.AddTo(counters);
   counters->encode_ns += SteadyNow_ns() - start_ns;
-  return encodings.front();
+  counters->helped_parts += Team::PartsByHelpers() - parts;
+  return encoding;
 }
 
 std::shared_ptr<const AlignmentHeads> LoopModel::ChosenAlignment(

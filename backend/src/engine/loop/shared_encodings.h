@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -74,11 +75,16 @@ class Encoding {
 
   const EncodedSource* source() const { return source_.get(); }
 
+  // It was made beside the loops: the first row that a loop admits with it shares it with no other.
+  void MadeForRow() const noexcept { of_no_row_ = true; }
+  bool IsFirstUse() const noexcept { return of_no_row_ && of_no_row_.exchange(false); }
+
  private:
   friend class SharedEncodings;
 
   const SharedEncodings::Place place_;
   const std::unique_ptr<const EncodedSource> source_;
+  mutable std::atomic<bool> of_no_row_{false};
 };
 
 // What the running rows of all loops of a model hold.

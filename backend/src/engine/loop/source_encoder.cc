@@ -29,19 +29,21 @@ SourceEncoder::Encodings SourceEncoder::Encode(const std::vector<const CheckedRo
                                                Counts* counts) {
   std::map<Ids, std::shared_ptr<const Encoding>> encodings;
   for (const CheckedRow* row : rows) encodings.try_emplace(row->source);
+  size_t first_uses = 0;
   for (const bool last : {false, true}) {
     std::vector<Task> tasks;
     for (auto& [source, encoding] : encodings) {
       if (encoding) continue;
       auto answer = shared_->Find(source);
       encoding = std::move(answer.encoding);
+      if (encoding && encoding->IsFirstUse()) ++first_uses;
       if (!encoding && (answer.place || last)) {
         tasks.push_back({source, &encoding, std::move(answer.place)});
       }
     }
     for (Batch& batch : BatchesOf(std::move(tasks))) EncodeBatch(std::move(batch), counts);
   }
-  counts->shared += rows.size() - counts->rows;
+  counts->shared += rows.size() - counts->rows - first_uses;
   Encodings of_rows;
   for (const CheckedRow* row : rows) of_rows.push_back(encodings[row->source]);
   return of_rows;
