@@ -202,6 +202,7 @@ void LoopWork::Claim(int task, size_t lanes) noexcept {
     with_rows_.erase(with_rows_.begin());
   }
   Lane& lane = lanes_[static_cast<size_t>(task)];
+  lane.open = used_lanes();
   lane.lanes = LoopsFor(lanes);
   lane.admits = used_lanes() <= lane.lanes || IsAmongFullest(lane, lane.lanes);
 }
@@ -251,7 +252,7 @@ void LoopWork::Run(int task) noexcept {
       if (stepped) {
         lane.step_ns = lane.loop->counters().step_ns - counters.step_ns;
         const bool helped = lane.loop->counters().helped_parts > counters.helped_parts;
-        if (lane.lanes < cores_with_help_) help_watch_.Count(helped, SteadyNow_ns());
+        if (lane.open < cores_with_help_) help_watch_.Count(helped, SteadyNow_ns());
       }
       counters = lane.loop->counters();
       CountStepLocked(lane.loop->step_failure(), stepped);

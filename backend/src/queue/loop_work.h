@@ -62,6 +62,7 @@ class LoopWork : public Workload {
     std::unique_ptr<RunningLoop> loop;
     size_t sequences = 0;  // of its rows, as of the last step; under the scheduler's lock
     size_t lanes = 1;      // loops among which the rows are divided
+    size_t open = 1;       // loops that had rows or ran when its step began
     bool admits = true;    // false: fewer loops are wanted
     size_t steps_held = 0;
     uint64_t step_ns = 0;        // that its last step took

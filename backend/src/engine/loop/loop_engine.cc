@@ -140,7 +140,8 @@ std::shared_ptr<const void> LoopModel::Encode(const CheckedRow& row, LoopCounter
   const auto compute = model_->NewCompute(&caches_->memory);
   SourceEncoder encoder(*model_, compute.get(), &caches_->encodings);
   auto encoding = encoder.Encode({&row}, &counts).front();
-  if (counts.rows > 0) encoding->MadeForRow();
+  // Made here, or found before a row was admitted with it.
+  if (counts.rows > 0 || counts.shared == 0) encoding->MadeForRow();
   counts.shared = 0;  // counted when a loop admits the row
   counts.AddTo(counters);
   counters->encode_ns += SteadyNow_ns() - start_ns;
