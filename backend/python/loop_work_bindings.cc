@@ -29,7 +29,6 @@
 #include "queue/admission.h"
 #include "queue/admission_room.h"
 #include "queue/core_shares.h"
-#include "queue/help_watch.h"
 #include "queue/loop_count.h"
 #include "queue/model_work.h"
 #include "queue/row_queue.h"
@@ -199,16 +198,6 @@ std::vector<size_t> PyLoopsFor(const std::vector<size_t>& rows, const Times& tim
   std::vector<size_t> loops;
   for (const size_t one : rows) loops.push_back(count.For(one));
   return loops;
-}
-
-std::vector<bool> PyWatchHelp(const std::vector<std::pair<bool, uint64_t>>& steps) {
-  HelpWatch watch;
-  std::vector<bool> helps;
-  for (const auto& [helped, end_ns] : steps) {
-    watch.Count(helped, end_ns);
-    helps.push_back(watch.Helps(end_ns));
-  }
-  return helps;
 }
 
 // Results of the rows of each request. A request is sent when the previous one is answered.
@@ -460,9 +449,6 @@ void BindLoopWork(py::module_& module) {
              "Tell how many loops each number of rows is worth. `step_times`: loops, and what a "
              "first row and a further one take in each. `cores`: of loops and helpers. `threads`: "
              "of a step.");
-  module.def("watch_help", &PyWatchHelp, py::arg("steps"),
-             "Tell after each step (whether it was helped, its end in ns) whether a model counts "
-             "on help.");
   module.def("rows_past_wide", &PyRowsPastWide, py::arg("narrow"), py::arg("max_sequences") = 64,
              "Tell how many rows of one sequence may join where rows of several leave no room.");
   module.def("take_rows", &PyTakeRows, py::arg("waiting"), py::arg("rows") = 64,

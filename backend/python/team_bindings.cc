@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads that help the calling thread, for tests that helpers do not change results.
+// Threads that help the calling thread, for tests that helpers do not change results, and how a
+// model sees whether there are any.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bindings.h"
 #include "engine/team.h"
+#include "queue/help_watch.h"
 
 namespace py = pybind11;
 
@@ -53,9 +58,22 @@ class PyHelpers {
   std::unique_ptr<Team::Owner> owner_;
 };
 
+std::vector<bool> PyWatchHelp(const std::vector<std::pair<bool, uint64_t>>& steps) {
+  HelpWatch watch;
+  std::vector<bool> helps;
+  for (const auto& [helped, end_ns] : steps) {
+    watch.Count(helped, end_ns);
+    helps.push_back(watch.Helps(end_ns));
+  }
+  return helps;
+}
+
 }  // namespace
 
 void BindTeam(py::module_& module) {
+  module.def("watch_help", &PyWatchHelp, py::arg("steps"),
+             "Tell after each step (whether it was helped, its end in ns) whether a model counts "
+             "on help.");
   py::class_<PyHelpers>(module, "Helpers",
                         "Threads that help the calling thread to compute while it is in the "
                         "context, whatever it computes.")
