@@ -61,6 +61,7 @@ PYBIND11_MODULE(_core, module) {
   ct2triton::BindLoop(module);
   ct2triton::BindLoopWork(module);
   ct2triton::BindQuality(module);
+  ct2triton::BindQueue(module);
   ct2triton::BindRows(module);
   ct2triton::BindSegmenter(module);
   ct2triton::BindTeam(module);
