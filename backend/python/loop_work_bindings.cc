@@ -184,7 +184,7 @@ py::list RunFailingLoops(const std::string& directory,
                          std::set<size_t> failing_steps, std::set<size_t> failing_encodes,
                          bool of_one_row, std::string cause, const Times& times,
                          size_t steps_beside, size_t encode_tokens, int64_t loops, size_t meeting,
-                         size_t threads) {
+                         size_t threads, size_t max_sequences) {
   EngineOptions engine;
   engine.decoding = "loop";
   engine.max_search_tokens = 32768;
@@ -213,6 +213,7 @@ py::list RunFailingLoops(const std::string& directory,
     LoopSettings of_loops;
     of_loops.encode_tokens = encode_tokens;
     of_loops.threads = threads;
+    of_loops.max_sequences = max_sequences;
     auto failing = std::make_shared<FailingModel>(model->weights(), failures, ToTimes(times));
     work.emplace(model->calls(), std::move(failing), Device{}, settings, of_loops);
   });
@@ -267,10 +268,12 @@ void BindLoopWork(py::module_& module) {
       py::arg("cause") = "library", py::arg("step_times") = Times(), py::arg("steps_beside") = 0,
       py::arg("encode_tokens") = LoopSettings().encode_tokens, py::arg("loops") = 2,
       py::arg("meeting") = 0, py::arg("threads") = 1,
+      py::arg("max_sequences") = LoopSettings().max_sequences,
       "Run the rows of each request in decode loops of which some cannot be made, and some "
       "admissions and steps fail, counted from 1. `of_one_row`: admissions of one row are counted, "
       "too. `cause`: see Failures. `prefixes`: of the first rows of each request. `loops`: at "
-      "most. `meeting`: loops that are there before one of them steps. `threads`: of a loop.");
+      "most. `meeting`: loops that are there before one of them steps. `threads`: of a loop. "
+      "`max_sequences`: of a step.");
 }
 
 }  // namespace ct2triton

@@ -11,6 +11,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -19,12 +20,15 @@
 
 #include "bindings.h"
 #include "config/parameters.h"
+#include "engine/loaded_model.h"
 #include "engine/loop/step_times.h"
 #include "queue/admission.h"
 #include "queue/admission_room.h"
 #include "queue/core_shares.h"
+#include "queue/encode_work.h"
 #include "queue/loop_count.h"
 #include "queue/row_queue.h"
+#include "queue/scheduler.h"
 
 namespace py = pybind11;
 
@@ -63,11 +67,14 @@ size_t PyRowsPastWide(size_t narrow, size_t max_sequences) {
 // `waiting`: beams, tokens and bytes of each row, in queue order.
 std::vector<size_t> PyTakeRows(const std::vector<std::tuple<size_t, size_t, size_t>>& waiting,
                                size_t rows, size_t tokens, size_t narrow_rows, size_t most_bytes,
-                               size_t bytes_in_use, size_t wide_bytes, size_t anyway) {
-  AdmissionRoom room({rows, tokens, {most_bytes, bytes_in_use, wide_bytes}, anyway, narrow_rows});
+                               size_t bytes_in_use, size_t wide_bytes, size_t anyway,
+                               std::optional<size_t> long_rows) {
+  AdmissionRoom room(
+      {rows, tokens, {most_bytes, bytes_in_use, wide_bytes}, anyway, narrow_rows, long_rows});
   std::vector<size_t> taken;
   for (size_t i = 0; i < waiting.size(); ++i) {
     const auto& [beams, row_tokens, bytes] = waiting[i];
+    if (room.Skips(row_tokens)) continue;
     const Offer offer = room.Take({beams, row_tokens, bytes});
     if (offer == Offer::kTaken) taken.push_back(i);
     if (offer == Offer::kEnded) break;
@@ -87,6 +94,40 @@ class IgnoringRowListener : public RowListener {
  private:
   const std::string tenant_;
 };
+
+using SourceRows = std::pair<Ids, std::vector<int64_t>>;
+
+std::vector<std::vector<size_t>> PyTakeEncoded(
+    const std::string& directory, const std::vector<SourceRows>& sources,
+    const std::vector<std::pair<size_t, size_t>>& takes) {
+  EngineOptions engine;
+  engine.decoding = "loop";
+  engine.max_search_tokens = 32768;
+  const LoadedModel model(directory, Device{}, {}, engine, 1);
+  EncodeWork work(
+      model.loop(), std::make_shared<Scheduler>(1), [] {}, &model, 0);
+  const auto listener = std::make_shared<IgnoringRowListener>();
+  size_t number = 0;
+  for (const auto& [ids, beams] : sources) {
+    std::vector<Job> jobs(beams.size());
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      jobs[i].row = model.Check({{ids, IdView()}}, nullptr).front();
+      jobs[i].row.copies = beams[i];
+      Waiter& waiter = jobs[i].waiters.emplace_back();
+      waiter.listener = listener;
+      waiter.position = number++;
+    }
+    work.Encode(*work.Begin(&jobs));
+  }
+  std::vector<std::vector<size_t>> handed;
+  for (const auto& [sequences, narrow_rows] : takes) {
+    std::vector<size_t>& numbers = handed.emplace_back();
+    for (const Job& job : work.Take(sequences, narrow_rows).jobs) {
+      numbers.push_back(job.waiters.front().position);
+    }
+  }
+  return handed;
+}
 
 // `events`: a tenant, the number of rows in its request and their tokens, and the number of rows
 // then taken one at a time. Returns the tenants of the rows taken, in order.
@@ -223,7 +264,13 @@ void BindQueue(py::module_& module) {
   module.def("take_rows", &PyTakeRows, py::arg("waiting"), py::arg("rows") = 64,
              py::arg("tokens") = 150, py::arg("narrow_rows") = 16, py::arg("most_bytes") = 1000,
              py::arg("bytes_in_use") = 0, py::arg("wide_bytes") = 0, py::arg("anyway") = 0,
+             py::arg("long_rows") = std::nullopt,
              "Tell which of these rows (beams, tokens, bytes of cache) a loop takes.");
+  module.def("take_encoded", &PyTakeEncoded, py::arg("model_directory"), py::arg("sources"),
+             py::arg("takes"),
+             "Tell which rows each of some loops is handed after the sources were encoded beside "
+             "them. `sources`: the IDs of each and the beams of its rows; the rows are numbered "
+             "through all sources. `takes`: sequences and narrow rows.");
   module.def("take_past_wide", &PyTakePastWide, py::arg("beams"), py::arg("narrow_rows"),
              py::arg("tenants") = 1,
              "(rows, looked at): what a full loop takes of waiting rows of so many beams, of so "

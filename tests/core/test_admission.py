@@ -95,6 +95,15 @@ def test_narrow_rows_that_go_past_are_encoded_within_the_budget() -> None:
     assert _core.take_rows([WIDE, (1, 600, 10)], rows=0, tokens=150) == [1]
 
 
+def test_rows_go_past_long_ones_that_are_not_encoded_soon() -> None:
+    """Those that go on to be encoded beside the loops take none of the budget."""
+    waiting = [(1, 200, 10), (1, 200, 10), (1, 100, 10), (2, 200, 10), (1, 50, 10), (1, 200, 10)]
+    assert _core.take_rows(waiting, long_rows=3) == [0, 1, 2, 3, 4]
+    assert _core.take_rows(waiting, long_rows=1) == [0, 2, 4]
+    assert _core.take_rows(waiting, long_rows=0) == [2, 4]
+    assert _core.take_rows(waiting) == [0]  # a loop encodes it, and nothing else at this step
+
+
 def test_wide_rows_together_leave_a_quarter_of_the_memory() -> None:
     running = {"bytes_in_use": 400, "wide_bytes": 400, "most_bytes": 1000}
     assert _core.take_rows([(2, 5, 350), (2, 5, 1)], **running) == [0]

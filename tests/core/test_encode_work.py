@@ -52,6 +52,23 @@ def test_other_rows_go_on_while_a_long_source_is_encoded(
     assert result["counters"]["shared_encodings"] == 0
 
 
+@needs_two_cores
+def test_long_sources_leave_places_to_other_rows_while_they_are_encoded(
+    engine_model: Path, truth: EngineTruth
+) -> None:
+    """Twice as many long rows wait in front as a loop has places."""
+    short, _ = ragged_rows(truth, 20, seed=27)
+    sources = [*map(_long, range(8)), *short]
+    endless = {**LIMIT, "min_decoding_length": 40}
+    [result] = _core.run_failing_loops(
+        str(engine_model), [sources], endless, encode_tokens=90, max_sequences=4, loops=1,
+        steps_beside=5,
+    )  # fmt: skip
+    assert result["encoded_beside"] == 8
+    assert result["ids"] == [truth.hypotheses(source, [], **endless)[0] for source in sources]
+    assert set(result["times_answered"]) == {1}
+
+
 @pytest.mark.parametrize("cause", ["library", "memory"])
 def test_a_row_whose_encoding_failed_is_tried_again(
     engine_model: Path, truth: EngineTruth, cause: str
@@ -182,3 +199,22 @@ def test_rows_of_one_short_source_share_its_encoding(
     counters = result["counters"]
     assert counters["encoded_rows"] == len({tuple(source) for source in sources})
     assert counters["shared_encodings"] == len(sources) - counters["encoded_rows"]
+
+
+def _take_encoded(
+    engine_model: Path, beams: list[list[int]], takes: list[tuple[int, int]]
+) -> list[list[int]]:
+    sources = [([300, 60 + i, END], of_rows) for i, of_rows in enumerate(beams)]
+    return list(_core.take_encoded(str(engine_model), sources, takes))
+
+
+def test_rows_of_one_encoded_source_are_divided_among_loops(engine_model: Path) -> None:
+    taken = _take_encoded(engine_model, [[1, 1, 1, 1], [1, 1]], [(3, 0), (2, 0), (9, 0)])
+    assert taken == [[0, 1, 2], [3, 4], [5]]
+
+
+def test_encoded_rows_of_one_sequence_go_past_those_of_several(engine_model: Path) -> None:
+    """Also within a source; as many as are kept for them, and no row of several does."""
+    beams = [[4, 1, 4], [1, 1], [4]]
+    taken = _take_encoded(engine_model, beams, [(0, 2), (0, 0), (4, 0), (1, 1), (9, 9)])
+    assert taken == [[1, 3], [], [0], [2, 4], [5]]

@@ -35,7 +35,7 @@ bool AdmissionRoom::HasRows(const OfferedRow& row) const {
 }
 
 size_t AdmissionRoom::TokensOf(const OfferedRow& row) const {
-  return bounds_.long_beside && row.tokens > bounds_.tokens ? 0 : row.tokens;
+  return IsLong(row.tokens) ? 0 : row.tokens;
 }
 
 bool AdmissionRoom::HasTokens(const OfferedRow& row) const {
@@ -63,6 +63,7 @@ Offer AdmissionRoom::PassOver(const OfferedRow& row) {
 
 void AdmissionRoom::Add(const OfferedRow& row) {
   ++taken_;
+  if (IsLong(row.tokens)) ++long_taken_;
   sequences_ += row.sequences;
   tokens_ += TokensOf(row);
   cache_.in_use += row.cache_bytes;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 namespace ct2triton {
 
@@ -21,9 +22,11 @@ struct AdmissionBounds {
   size_t sequences = 1;  // of a step; at least one row is taken, even if it has more
   size_t tokens = 1;     // of sources to encode and prefixes; at least one row is taken
   CacheUse cache;
-  size_t anyway = 0;         // rows that are taken even without memory
-  size_t narrow_rows = 0;    // that may overtake wide rows that do not fit
-  bool long_beside = false;  // rows of more tokens than a loop encodes are encoded elsewhere
+  size_t anyway = 0;       // rows that are taken even without memory
+  size_t narrow_rows = 0;  // that may overtake wide rows that do not fit
+  // Rows of more tokens that are taken, because they are encoded beside the loops; none: a loop
+  // encodes all.
+  std::optional<size_t> long_rows{};
 };
 
 // What a row would add.
@@ -44,9 +47,12 @@ class AdmissionRoom {
   explicit AdmissionRoom(const AdmissionBounds& bounds)
       : bounds_(bounds), cache_(bounds.cache), passes_left_(bounds.narrow_rows) {}
 
+  // It is long, and no more of these are taken. All other rows may overtake it.
+  bool Skips(size_t tokens) const { return IsLong(tokens) && long_taken_ >= *bounds_.long_rows; }
   Offer Take(const OfferedRow& row);
 
  private:
+  bool IsLong(size_t tokens) const { return bounds_.long_rows && tokens > bounds_.tokens; }
   bool HasRows(const OfferedRow& row) const;
   size_t TokensOf(const OfferedRow& row) const;
   bool HasTokens(const OfferedRow& row) const;
@@ -59,6 +65,7 @@ class AdmissionRoom {
   CacheUse cache_;
   size_t passes_left_;
   size_t taken_ = 0;
+  size_t long_taken_ = 0;
   size_t sequences_ = 0;
   size_t tokens_ = 0;
   bool passing_ = false;

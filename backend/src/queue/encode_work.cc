@@ -46,13 +46,22 @@ std::optional<EncodeWork::Begun> EncodeWork::Begin(std::vector<Job>* rows) {
   return source == sources_.end() ? std::nullopt : std::make_optional(source);
 }
 
+bool EncodeWork::Has(const Ids& source) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return Find(source) != sources_.end();
+}
+
+EncodeWork::Sources::iterator EncodeWork::Find(const Ids& source) {
+  return std::find_if(sources_.begin(), sources_.end(), [&source](const Source& known) {
+    return known.jobs.front().row.source == source;
+  });
+}
+
 // Returns the source of these rows if it is new, then in this state, else the end: they joined it.
 EncodeWork::Sources::iterator EncodeWork::Put(Job* rows, size_t count, State state) {
   const uint64_t now_ns = SteadyNow_ns();
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto source = std::find_if(sources_.begin(), sources_.end(), [rows](const Source& known) {
-    return known.jobs.front().row.source == rows->row.source;
-  });
+  auto source = Find(rows->row.source);
   Sources fresh;
   if (source == sources_.end()) {
     source = fresh.emplace(fresh.end());

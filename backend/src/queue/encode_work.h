@@ -56,6 +56,10 @@ class EncodeWork : public Workload {
   // rows besides; and all that were cancelled. Throws std::bad_alloc; then none was taken.
   Encoded Take(size_t sequences, size_t narrow_rows);
 
+  // Whether rows of this source are here.
+  bool Has(const Ids& source);
+
+  size_t waiting() const { return waiting_; }  // sources that nobody encodes yet
   // Sequences that its rows have in a step; read without a lock, may be stale.
   size_t sequences() const { return sequences_; }
   size_t encoded_sequences() const { return encoded_sequences_; }  // of these
@@ -70,6 +74,7 @@ class EncodeWork : public Workload {
   size_t most_helpers() const noexcept override { return most_helpers_; }
 
  private:
+  Sources::iterator Find(const Ids& source);
   Sources::iterator Put(Job* rows, size_t count, State state);
   Sources::iterator TakeWaiting();
   std::optional<CheckedRow> RowOf(Sources::iterator source);

@@ -180,7 +180,7 @@ bool LoopWork::WaitsForEncoding() const noexcept {
 bool LoopWork::MayEncode() const noexcept {
   if (!encode_work_ || running_ + taken_ == 0 || none_to_encode_at_ == changes_) return false;
   if (queue_.size() <= encode_tasks_without_rows_) return false;
-  if (used_lanes() + encode_tasks_ >= lanes_.size() * settings_.threads) return false;
+  if (used_lanes() + encode_tasks_ >= MostThreads()) return false;
   return FreePlaces() > 0 && FirstHasMemory(promised_bytes_);
 }
 
@@ -331,7 +331,7 @@ std::vector<Job> LoopWork::TakeWaiting(const LoopState& state) {
   bounds.tokens = settings_.encode_tokens;
   bounds.cache = CacheNow();
   bounds.anyway = state.all_sequences == 0 && promised_.bytes == 0 ? 1 : 0;
-  bounds.long_beside = encode_work_ != nullptr;
+  bounds.long_rows = LongRoom();
   return queue_.TakeRows(bounds, [this](const CheckedRow& row) { return StateOfSource(row); });
 }
 
@@ -341,7 +341,15 @@ CacheUse LoopWork::CacheNow() const {
           wide_cache_bytes_ + promised_.wide_bytes};
 }
 
+// Long rows that may join those that wait to be encoded. They have places and memory, so no more
+// than will be encoded soon, and other rows go past the rest.
+std::optional<size_t> LoopWork::LongRoom() const noexcept {
+  if (!encode_work_) return std::nullopt;
+  return MostThreads() - std::min(MostThreads(), encode_work_->waiting());
+}
+
 SourceState LoopWork::StateOfSource(const CheckedRow& row) {
+  if (IsLong(row) && encode_work_->Has(row.source)) return SourceState::kEncoded;
   if (sources_in_making_.Has(row.source) && !IsLong(row)) {
     rows_wait_for_source_ = true;
     return SourceState::kTaken;
@@ -358,7 +366,7 @@ LoopWork::ToEncode LoopWork::TakeToEncode() {
   if (bounds.sequences == 0) return {};
   bounds.tokens = settings_.encode_tokens;
   bounds.cache = CacheNow();
-  bounds.long_beside = true;
+  bounds.long_rows = 1;
   auto rows = queue_.TakeRows(
       bounds, [this](const CheckedRow& row) { return StateOfSource(row); }, /*sources=*/1);
   if (rows.empty()) return {};

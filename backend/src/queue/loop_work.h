@@ -90,6 +90,7 @@ class LoopWork : public Workload {
   bool MayEncode() const noexcept;
   bool FirstHasMemory(size_t promised_bytes) const noexcept;
   size_t MaxCacheBytes() const noexcept;
+  size_t MostThreads() const noexcept { return lanes_.size() * settings_.threads; }
   size_t LoopsWorth(size_t rows) const noexcept;
   size_t LoopsFor(size_t lanes) const noexcept;
   bool IsAmongFullest(const Lane& lane, size_t lanes) const noexcept;
@@ -105,6 +106,7 @@ class LoopWork : public Workload {
     std::vector<Job> failed{};  // for want of memory
   };
   ToEncode TakeToEncode();
+  std::optional<size_t> LongRoom() const noexcept;
   SourceState StateOfSource(const CheckedRow& row);
   CacheUse CacheNow() const;
   void EncodeWaiting() noexcept;

@@ -13,6 +13,9 @@ namespace {
 // and may have to wait for the other loop.
 constexpr size_t kMostSkipped = 64;
 
+// Long rows passed over because enough of them wait to be encoded. Behind so many, all rows wait.
+constexpr size_t kMostLongSkipped = 1024;
+
 // Distance between the rows of one request in the order of the queue. Each row that is taken
 // advances the position of new rows by at least one. So rows of later requests overtake this
 // request's later rows, and it still gets one row in this many.
@@ -101,11 +104,16 @@ void RowQueue::TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const AskSo
   WaitingJobs::Cursor cursor(&jobs_);
   Offer offer = Offer::kTaken;
   size_t skipped = 0;
+  size_t long_skipped = 0;
   // A row that was passed over is wide, and thousands of wide rows may follow it.
   for (bool passing = false; offer != Offer::kEnded; passing |= offer == Offer::kPassed) {
     Job* const job = passing ? cursor.NextNarrow() : cursor.Next();
     if (job == nullptr) break;
     const bool shares = HasSource(*rows, job->row.source);
+    if (!shares && room->Skips(job->row.prefix.size() + job->row.source.size())) {
+      if (++long_skipped > kMostLongSkipped) break;
+      continue;
+    }
     if (!shares && sources == 0) {
       if (++skipped > kMostSkipped) break;
       continue;
