@@ -15,13 +15,9 @@ from random_rows import Rows, same_rows
 
 
 def send_all(
-    client: grpc_client.InferenceServerClient,
-    model: str,
-    rows: Rows,
-    clients: int,
-    prefixes: Sequence[int] = (),
+    client: grpc_client.InferenceServerClient, model: str, rows: Rows, clients: int
 ) -> None:
-    """Send all rows, `clients` at a time; each may have a prefix of one ID."""
+    """Send all rows, `clients` at a time."""
     slots = threading.Semaphore(clients)
     failures: list[Exception] = []
 
@@ -31,44 +27,28 @@ def send_all(
         slots.release()
 
     wanted = [grpc_client.InferRequestedOutput("OUTPUT_IDS")]
-    for i, row in enumerate(rows):
+    for row in rows:
         slots.acquire()
-        inputs = [_ids("INPUT_IDS", row)]
-        if prefixes:
-            inputs.append(_ids("TARGET_PREFIX", [prefixes[i]]))
-        client.async_infer(model, inputs, done, outputs=wanted)
+        ids = grpc_client.InferInput("INPUT_IDS", [1, len(row)], "INT32")
+        ids.set_data_from_numpy(np.array([row], dtype=np.int32))
+        client.async_infer(model, [ids], done, outputs=wanted)
     for _ in range(clients):
         slots.acquire()
     if failures:
         raise failures[0]
 
 
-def _ids(tensor: str, ids: list[int]) -> grpc_client.InferInput:
-    made = grpc_client.InferInput(tensor, [1, len(ids)], "INT32")
-    made.set_data_from_numpy(np.array([ids], dtype=np.int32))
-    return made
-
-
 def rates_in_turn(
-    url: str,
-    models: Sequence[str],
-    clients: int,
-    least_rows: int,
-    rounds: int,
-    prefixes: Sequence[int] = (),
+    url: str, models: Sequence[str], clients: int, least_rows: int, rounds: int
 ) -> dict[str, list[float]]:
-    """Rows per second of each model in each round, after a warm-up round.
-
-    `prefixes` are used cyclically for the rows.
-    """
+    """Rows per second of each model in each round, after a warm-up round."""
     client = grpc_client.InferenceServerClient(url)
     rates: dict[str, list[float]] = {name: [] for name in models}
     rows = same_rows(max(least_rows, 2 * clients))
-    own = [prefixes[i % len(prefixes)] for i in range(len(rows))] if prefixes else ()
     for turn in range(-1, rounds):
         for name in models if turn % 2 else models[::-1]:
             begin = time.perf_counter()
-            send_all(client, name, rows, clients, own)
+            send_all(client, name, rows, clients)
             if turn >= 0:
                 rates[name].append(len(rows) / (time.perf_counter() - begin))
     client.close()

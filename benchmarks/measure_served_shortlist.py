@@ -3,16 +3,17 @@
 
     python benchmarks/measure_served_shortlist.py --model DIR --size 25000 --clients 1,8,48
 
-Serves one set of files under two names, with the list and without it, with the backend's defaults.
+DIR holds CTranslate2 files, best of a model whose sentences end by themselves. They are served
+under two names, without a list and with the first `--size` tokens of the vocabulary as the list.
 The same rows of random IDs, of log-normal length (median 18, 3 to 80), are sent to both alternately
-by `--clients` clients, each of which sends its next row when the last is answered; for the model
-and the list see measure_shortlist.py. The figures are rows per second (medians of the rounds), and
-ratios by round.
+by `--clients` clients, each of which sends its next row when the last is answered. The figures are
+rows per second (medians of the rounds), and ratios by round.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import sys
 import tempfile
@@ -20,17 +21,39 @@ from pathlib import Path
 
 from closed_loop import rates_in_turn, times_faster
 from ct2_triton.serve import ServerOptions, TritonServer
-from measure_shortlist import link_model
-from served_lists import add_model, list_parser
 
 NAMES = ("whole", "listed")
+CONFIG = """
+backend: "ctranslate2"
+dynamic_batching {{ }}
+instance_group {{ kind: KIND_CPU count: 1 }}
+parameters {{ key: "beam_size" value {{ string_value: "1" }} }}
+parameters {{ key: "max_decoding_length" value {{ string_value: "{limit}" }} }}
+parameters {{ key: "use_vmap" value {{ string_value: "{listed}" }} }}
+"""
+
+
+def link_model(model: Path, size: int, folder: Path) -> Path:
+    """Makes a folder of the model's files with a list of the first tokens."""
+    folder.mkdir()
+    for file in model.iterdir():
+        if file.name != "vmap.txt":
+            (folder / file.name).symlink_to(file.resolve())
+    vocabulary = json.loads((model / "shared_vocabulary.json").read_text(encoding="utf-8"))
+    line = "\t" + " ".join(vocabulary[:size]) + "\n"
+    (folder / "vmap.txt").write_text(line, encoding="utf-8")
+    return folder
 
 
 def write_repository(repository: Path, args: argparse.Namespace, scratch: Path) -> Path:
     """Two models of the same files, of which one uses their list."""
     files = link_model(args.model, args.size, scratch / "files")
     for name in NAMES:
-        add_model(repository, name, args.limit, listed=name == "listed").symlink_to(files)
+        version = repository / name / "1"
+        version.mkdir(parents=True)
+        (version / "model").symlink_to(files)
+        config = CONFIG.format(limit=args.limit, listed="true" if name == "listed" else "false")
+        (version.parent / "config.pbtxt").write_text(config, encoding="utf-8")
     return repository
 
 
@@ -43,7 +66,15 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         0.
     """
-    parser = list_parser(__doc__, clients="1,8,48", least_rows=8)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", type=Path, required=True, help="folder of CTranslate2 files")
+    parser.add_argument("--size", type=int, default=25_000, help="tokens of the list")
+    parser.add_argument("--clients", default="1,8,48", help="rows in flight (default: %(default)s)")
+    parser.add_argument("--limit", type=int, default=120, help="longest answer")
+    parser.add_argument("--least-rows", type=int, default=8, help="rows of a turn at least")
+    parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         repository = write_repository(Path(folder) / "repository", args, Path(folder))

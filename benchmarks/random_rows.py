@@ -1,14 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of random ids, which the measurements send."""
+"""Rows of random ids, of the lengths of sentences, as simulations and measurements draw them."""
 
 from __future__ import annotations
 
+import math
 import random
 
-from sentence_lengths import draw_length
-
 END = 2
+_MEDIAN_TOKENS, _SIGMA, _SHORTEST, _LONGEST = 18, 0.5, 3, 80
 Rows = list[list[int]]
+
+
+def draw_length(rng: random.Random) -> int:
+    """Draw a length: log-normal, median 18, clipped to 3..80.
+
+    Args:
+        rng: Source of randomness; one number is drawn.
+
+    Returns:
+        Tokens, including the end token.
+    """
+    drawn = round(rng.lognormvariate(math.log(_MEDIAN_TOKENS), _SIGMA))
+    return min(_LONGEST, max(_SHORTEST, drawn))
 
 
 def random_row(rng: random.Random, first: int, last: int, length: int | None = None) -> list[int]:

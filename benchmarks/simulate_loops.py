@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton import _core
 from ct2_triton.bench.record import percentile
-from sentence_lengths import draw_length
+from random_rows import draw_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import measure_language_lists
 import measure_served_shortlist
-import measure_shortlist
 import shortlist_changes
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.options import ShortlistOptions
@@ -51,22 +49,6 @@ def test_a_model_without_a_list(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "has no shortlist" in capsys.readouterr().err
 
 
-def test_sizes_are_measured_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
-    model = tiny_engine_model("nllb")
-    arguments = ["--model", str(model), "--sizes", "100,1406", "--rows", "1,2", "--beam", "3"]
-    options = ["--rounds", "2", "--length", "6", "--limit", "8", "--prefix", "50"]
-    assert measure_shortlist.main([*arguments, *options]) == 0
-    table = capsys.readouterr().out.splitlines()[2:]
-    assert [row.split(" | ")[0:2] for row in table] == [
-        [f"| {title}", size]
-        for title in ("1 rows", "2 rows", "8 rows, beam 3")
-        for size in ("whole", "100", "1,406")
-    ]
-    changed = [int(row.split(" | ")[-1].split()[0]) for row in table]
-    assert all(count == 0 for count in (*changed[0::3], *changed[2::3]))
-    assert all(count > 0 for count in changed[1::3])
-
-
 @pytest.mark.server
 def test_a_served_list_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     model = tiny_engine_model("nllb")
@@ -80,24 +62,6 @@ def test_a_served_list_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
         whole, listed = map(float, row.split(" | ")[1:3])
         assert whole > 0
         assert listed > 0
-
-
-@pytest.mark.server
-def test_lists_of_languages_are_measured(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measure_language_lists, "SHARED", 40)
-    model = tiny_engine_model("nllb")
-    arguments = ["--model", str(model), "--size", "100", "--clients", "1,3"]
-    options = ["--rounds", "1", "--limit", "8", "--least-rows", "4"]
-    assert measure_language_lists.main([*arguments, *options]) == 0
-    table = capsys.readouterr().out.splitlines()
-    rows = [line for line in table if line.startswith(("| 1 |", "| 3 |"))]
-    assert len(rows) == 2
-    for row in rows:
-        whole, union, lists = (cell.strip("* ") for cell in row.split("|")[2:5])
-        assert float(whole) > 0
-        assert all(float(cell.split("*")[0]) > 0 for cell in (union, lists))
 
 
 def test_changed_answers_of_each_list_are_counted(
