@@ -180,6 +180,10 @@ async def test_nothing_is_sent_for_an_unknown_language(tokenizer: CountingTokeni
     async with client_of(server, tokenizer) as client:
         with pytest.raises(errors.UnknownLanguageError, match="deu_Latn"):
             await client.translate(TEXT, source="eng_Latn", targets=["fra_Latn", "deu_Lat"])
+        with pytest.raises(errors.UnknownLanguageError, match="source language"):
+            await client.translate(TEXT, targets="deu_Latn")
+        with pytest.raises(errors.UnknownLanguageError, match="target language"):
+            await client.translate(TEXT, source="eng_Latn")
     assert server.requests == []
 
 
@@ -349,14 +353,21 @@ async def test_numbers_of_numpy_are_numbers(tokenizer: CountingTokenizer) -> Non
     assert "timeout" not in sent
 
 
-@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, [{1}], {4}, "\ud800", None, 1j])
-async def test_a_value_that_cannot_travel_is_refused_by_name(
-    tokenizer: CountingTokenizer, value: Any
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("beam_size", value) for value in (2**63, -(2**63) - 1, [{1}], {4}, "\ud800", None, 1j)),
+        ("priority", 1),
+        ("triton_x", 1),
+    ],
+)
+async def test_an_option_that_cannot_travel_is_refused_by_name(
+    tokenizer: CountingTokenizer, name: str, value: Any
 ) -> None:
     server = Recorder()
     async with client_of(server, tokenizer) as client:
-        with pytest.raises(errors.InvalidCallError, match="'beam_size' is"):
-            await client.translate(TEXT, source="eng_Latn", targets="de", beam_size=value)
+        with pytest.raises(errors.InvalidCallError, match=f"'{name}' is"):
+            await client.translate(TEXT, source="eng_Latn", targets="de", **{name: value})
         await client.translate(TEXT, source="eng_Latn", targets="de", beam_size=4)
     assert len(server.requests) == 1
 
@@ -384,6 +395,9 @@ async def test_closing_ends_a_call_with_an_error(tokenizer: CountingTokenizer) -
         with pytest.raises(errors.InvalidCallError, match="closed"):
             await call
         await asyncio.wait_for(server.cancelled.wait(), 600)
+        await client.close()
+        with pytest.raises(errors.InvalidCallError, match="closed"):
+            await client.translate(TEXT, source="en", targets=TARGETS)
 
 
 def test_closing_ends_the_call_of_another_thread(tokenizer: CountingTokenizer) -> None:

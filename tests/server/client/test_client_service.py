@@ -58,17 +58,6 @@ async def eventually(condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not happen")
 
 
-async def test_an_unknown_language_names_the_nearest(make_client: MakeClient) -> None:
-    async with make_client() as client:
-        with pytest.raises(errors.UnknownLanguageError, match="deu_Latn"):
-            await client.translate(TEXT, targets=["deu_Lat"], **SHORT)
-        with pytest.raises(errors.UnknownLanguageError, match="source language"):
-            await client.translate(TEXT, targets="deu_Latn")
-        with pytest.raises(errors.UnknownLanguageError, match="target language"):
-            await client.translate(TEXT, **SHORT)
-        await good(client)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -85,24 +74,6 @@ async def test_a_refused_option_says_which(
     async with make_client() as client:
         with pytest.raises(errors.RequestRejectedError, match=message):
             await client.translate(TEXT, targets="deu_Latn", **{**SHORT, **options})
-        await good(client)
-
-
-async def test_a_seed_repeats_an_answer(make_client: MakeClient) -> None:
-    drawn = {**SHORT, "sampling_topk": 0, "sampling_temperature": 5.0, "num_hypotheses": 4}
-    async with make_client() as client:
-        alike = await client.translate([TEXT] * 3, targets="deu_Latn", **drawn, sampling_seed=7)
-        again = await client.translate([TEXT], targets="deu_Latn", **drawn, sampling_seed=7)
-        other = await client.translate([TEXT], targets="deu_Latn", **drawn, sampling_seed=8)
-    assert alike == again * 3
-    assert other != again
-
-
-async def test_an_option_that_cannot_be_sent_is_refused_here(make_client: MakeClient) -> None:
-    async with make_client() as client:
-        for options in ({"priority": 1}, {"triton_x": 1}, {"beam_size": {4}}):
-            with pytest.raises(errors.InvalidCallError):
-                await client.translate(TEXT, targets="deu_Latn", **{**SHORT, **options})
         await good(client)
 
 
@@ -195,46 +166,6 @@ async def test_a_server_survives_time_limits_that_pass_as_answers_are_sent(
     assert late > 50
 
 
-async def test_mixed_traffic_is_batched(
-    make_client: MakeClient, prepared: Prepared, statistics: Callable[[str], Any]
-) -> None:
-    own = {"max_batch_size": 128}  # a model that no other test has left work for
-    name = prepared("nllb", **own).name
-    async with make_client(made=own) as client:
-        await good(client)
-        await eventually(lambda: statistics(name).inference_count == 1)
-        before = statistics(name)
-        calls = [
-            client.translate(text, targets=TARGETS, source=source, max_decoding_length=20)
-            for text, source in zip(
-                sentences(64, seed=3), ["eng_Latn", "deu_Latn"] * 32, strict=True
-            )
-        ]
-        await asyncio.gather(*calls)
-        await eventually(lambda: statistics(name).inference_count == 257)
-        after = statistics(name)
-    assert 256 / (after.execution_count - before.execution_count) > 1.5
-
-
-async def test_a_stream_of_200_keeps_the_order_of_each_language(make_client: MakeClient) -> None:
-    texts = sentences(200, seed=2)
-    async with make_client() as client:
-        items = [
-            item
-            async for item in client.stream(
-                arriving(texts), targets=TARGETS, max_in_flight=32, **SHORT
-            )
-        ]
-        sample = await client.translate(texts[:5], targets=TARGETS, **SHORT)
-    for target in TARGETS:
-        own = [item for item in items if item.target == target]
-        assert [item.position for item in own] == list(range(200))
-        assert [item.translation.source_text for item in own] == texts
-    for i, answer in enumerate(sample):
-        streamed = [item.translation for item in items if item.position == i]
-        assert sorted(one.text for one in streamed) == sorted(one.text for one in answer)
-
-
 @pytest.mark.parametrize("supersede", [None, "talk"])
 async def test_live_captions_give_the_last_version_of_each_sentence(
     make_client: MakeClient, supersede: str | None
@@ -259,35 +190,6 @@ async def test_live_captions_give_the_last_version_of_each_sentence(
         await good(client)
     assert shown == {(i, t): text for i, text in enumerate(finals) for t in TARGETS[:2]}
     assert count < 2 * sum(len(text.split()) for text in finals)  # most versions were dropped
-
-
-async def test_a_newer_version_ends_the_older_one_on_the_server(
-    make_client: MakeClient, prepared: Prepared, statistics: Callable[[str], Any]
-) -> None:
-    name = prepared("nllb", **ENDLESS_MODEL).name
-    # It takes much longer than until the next version, which comes until one was taken back.
-    long = {"source": "eng_Latn", "beam_size": 1, "max_decoding_length": 4000}
-    sent = 0
-
-    def failed() -> int:
-        return int(statistics(name).inference_stats.fail.count)
-
-    async def captions() -> AsyncGenerator[Sentence, None]:
-        nonlocal sent
-        before = failed()
-        while failed() == before:
-            yield Sentence(f"Version {sent}.", id="one")
-            sent += 1
-            await asyncio.sleep(0.02)
-        yield Sentence("The last one.", id="one")
-
-    async with make_client(made=ENDLESS_MODEL) as client:
-        await good(client)
-        call = client.stream(captions(), targets="deu_Latn", supersede="talk", **long)
-        items = [item async for item in call]
-        await good(client)
-    assert items[-1].position == sent
-    assert len(items) <= sent
 
 
 async def test_a_bad_sentence_need_not_end_a_stream(make_client: MakeClient) -> None:
@@ -350,12 +252,3 @@ async def test_a_model_that_only_gives_ids_says_what_it_lacks(
     connection.raw.unload_model("only-ids")
     connection.close()
     assert (answer.ids, answer.finish_reason) == (expected.ids, None)
-
-
-async def test_a_closed_client_says_so(make_client: MakeClient) -> None:
-    client = make_client()
-    await good(client)
-    await client.close()
-    await client.close()
-    with pytest.raises(errors.InvalidCallError, match="closed"):
-        await good(client)
