@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
 import threading
@@ -16,7 +15,7 @@ from typing import Any
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection, Ids, Reference, sentences
+from server.helpers import Connection, Ids, Reference, json_inputs, post, sentences
 
 SUPERSEDED = "superseded by a newer request with the same supersede_key"
 _SEARCHES: list[dict[str, Any]] = [{"beam_size": 1}, {"beam_size": 3}]
@@ -143,15 +142,6 @@ def http_infer(
     server: TritonServer, model: str, row: Ids, prefix: Ids, **parameters: Any
 ) -> tuple[int, Any]:
     """Sends one row over HTTP; gives the status and the JSON of the answer."""
-    inputs = [
-        {"name": name, "datatype": "INT32", "shape": [1, len(ids)], "data": ids}
-        for name, ids in (("INPUT_IDS", row), ("TARGET_PREFIX", prefix))
-    ]
-    body = json.dumps({"inputs": inputs, "parameters": parameters})
-    wire = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=600)
-    try:
-        wire.request("POST", f"/v2/models/{model}/infer", body)
-        answer = wire.getresponse()
-        return answer.status, json.loads(answer.read())
-    finally:
-        wire.close()
+    inputs = json_inputs("INT32", {"INPUT_IDS": row, "TARGET_PREFIX": prefix})
+    status, sent = post(server, f"{model}/infer", {"inputs": inputs, "parameters": parameters})
+    return status, json.loads(sent)

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -15,6 +16,8 @@ import ctranslate2
 import numpy as np
 import tritonclient.grpc as grpc_client
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
+
+from ct2_triton.serve import TritonServer
 
 Ids = list[int]
 Outputs = dict[str, "np.ndarray[Any, Any]"]
@@ -37,6 +40,31 @@ def tensor(name: str, values: Any) -> grpc_client.InferInput:
     result = grpc_client.InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype))
     result.set_data_from_numpy(array)
     return result
+
+
+def post(
+    server: TritonServer, path: str, body: Any, headers: Iterable[tuple[str, str]] = ()
+) -> tuple[int, str]:
+    """Sends JSON, or a text as it is, to a path of the models; gives the status and the answer."""
+    sent = (body if isinstance(body, str) else json.dumps(body)).encode()
+    wire = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=600)
+    try:
+        wire.putrequest("POST", f"/v2/models/{path}")
+        for name, value in [("Content-Length", str(len(sent))), *headers]:
+            wire.putheader(name, value)
+        wire.endheaders(sent)
+        answer = wire.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        wire.close()
+
+
+def json_inputs(datatype: str, values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Inputs of one row for a JSON body."""
+    return [
+        {"name": name, "datatype": datatype, "shape": [1, len(row)], "data": row}
+        for name, row in values.items()
+    ]
 
 
 class Pending:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection, Pending
+from server.helpers import Connection, Pending, json_inputs, post
 from server.stream_client import StreamError, Streams
 from server.text_client import send_text, translated
 from support.endless import ALLOWS_ENDLESS, ENDLESS, ROOMY
@@ -98,15 +96,6 @@ def test_rows_of_ids_have_deadlines_too(server: TritonServer, connection: Connec
     assert connection.translate("loop", row[0], prefix[0], timeout=HOUR, **short) == wanted
 
 
-def _post(server: TritonServer, path: str, body: dict[str, Any]) -> tuple[int, str]:
-    address = f"{server.http_url}/v2/models/{path}"
-    try:
-        with urllib.request.urlopen(address, json.dumps(body).encode()) as answered:  # noqa: S310
-            return answered.status, answered.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
 def _generate(**more: Any) -> dict[str, Any]:
     languages = {"source_language": "eng_Latn", "target_languages": "deu_Latn"}
     return {"text_input": "a river", **languages, **more}
@@ -114,20 +103,16 @@ def _generate(**more: Any) -> dict[str, Any]:
 
 def _infer(**more: Any) -> dict[str, Any]:
     values = {
-        "text_input": "a river",
-        "source_language": "eng_Latn",
-        "target_languages": "deu_Latn",
+        "text_input": ["a river"],
+        "source_language": ["eng_Latn"],
+        "target_languages": ["deu_Latn"],
     }
-    inputs = [
-        {"name": name, "datatype": "BYTES", "shape": [1, 1], "data": [value]}
-        for name, value in values.items()
-    ]
-    return {"inputs": inputs, "parameters": more}
+    return {"inputs": json_inputs("BYTES", values), "parameters": more}
 
 
 @pytest.mark.parametrize(("route", "body"), [("generate", _generate), ("infer", _infer)])
 def test_over_http(server: TritonServer, connection: Connection, route: str, body: Any) -> None:
-    status, sent = _post(server, f"loop-text/{route}", body(timeout=SHORT, **ENDLESS))
+    status, sent = post(server, f"loop-text/{route}", body(timeout=SHORT, **ENDLESS))
     assert status in {400, 499}
     assert json.loads(sent)["error"] == LATE.format(SHORT)
     assert _runs_on(server, connection, "loop-text")
@@ -212,7 +197,7 @@ def test_a_timeout_that_is_none_is_refused(
     server: TritonServer, connection: Connection, value: Any
 ) -> None:
     """By the backend, as a member of /generate; Triton itself reads it elsewhere."""
-    status, sent = _post(server, "loop-text/generate", _generate(timeout=value, beam_size=1))
+    status, sent = post(server, "loop-text/generate", _generate(timeout=value, beam_size=1))
     assert status == 400
     assert "timeout" in json.loads(sent)["error"]
     assert _runs_on(server, connection, "loop-text")
@@ -222,4 +207,4 @@ def test_no_limit_and_a_far_one(server: TritonServer) -> None:
     short = {"beam_size": 1, "max_decoding_length": 6}
     for timeout in (0, HOUR, 10**15):
         for route, body in (("generate", _generate), ("infer", _infer)):
-            assert _post(server, f"loop-text/{route}", body(timeout=timeout, **short))[0] == 200
+            assert post(server, f"loop-text/{route}", body(timeout=timeout, **short))[0] == 200

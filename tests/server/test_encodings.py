@@ -15,7 +15,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection, Reference, padded, sentences, tensor
+from server.helpers import Connection, Reference, json_inputs, padded, post, sentences, tensor
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
@@ -64,18 +64,13 @@ def test_a_large_http_body_in_pieces(server: TritonServer, reference: Reference)
 
 def test_ids_as_json(server: TritonServer, reference: Reference) -> None:
     (row, prefix), *_ = sentences(reference, 1)
-    body = json.dumps(
-        {
-            "inputs": [
-                {"name": name, "datatype": "INT32", "shape": [1, len(ids)], "data": ids}
-                for name, ids in (("INPUT_IDS", row), ("TARGET_PREFIX", prefix))
-            ],
-            "outputs": [{"name": "OUTPUT_IDS"}, {"name": "FINISH_REASON"}],
-            "parameters": {"max_decoding_length": 6, "beam_size": 1},
-        }
-    ).encode()
-    answer = post_in_two_pieces(server, f"/v2/models/{MODEL}/infer", body, b"", 0)
-    outputs = {output["name"]: output["data"] for output in answer["outputs"]}
+    body = {
+        "inputs": json_inputs("INT32", {"INPUT_IDS": row, "TARGET_PREFIX": prefix}),
+        "outputs": [{"name": "OUTPUT_IDS"}, {"name": "FINISH_REASON"}],
+        "parameters": {"max_decoding_length": 6, "beam_size": 1},
+    }
+    _, sent = post(server, f"{MODEL}/infer", body)
+    outputs = {output["name"]: output["data"] for output in json.loads(sent)["outputs"]}
     expected = reference.translate(row, prefix, beam_size=1, max_decoding_length=6)
     assert outputs == {"OUTPUT_IDS": expected, "FINISH_REASON": ["length"]}
 

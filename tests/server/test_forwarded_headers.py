@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from tritonclient.grpc import InferenceServerClient
 
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection, tensor
+from server.helpers import Connection, json_inputs, post, tensor
 from server.text_client import strings, translated
 from support.servers import ServerStack
 
@@ -50,36 +49,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonServer]:
         yield stack.start(repository, server_arguments=forward)
 
 
-def post(
-    server: TritonServer, path: str, body: Any, headers: Sequence[tuple[str, str]]
-) -> tuple[int, Any]:
-    """Sends a request over HTTP, with each of these headers, those of one name as well."""
-    wire = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=600)
-    sent = json.dumps(body).encode()
-    try:
-        wire.putrequest("POST", f"/v2/models/{path}")
-        for name, value in [("Content-Length", str(len(sent))), *headers]:
-            wire.putheader(name, value)
-        wire.endheaders(sent)
-        answer = wire.getresponse()
-        return answer.status, json.loads(answer.read())
-    finally:
-        wire.close()
-
-
 def _infer_body() -> dict[str, Any]:
-    inputs = [
-        {"name": name, "datatype": "BYTES", "shape": [1, 1], "data": [value]}
-        for name, value in VALUES.items()
-    ]
-    return {"inputs": inputs}
+    return {"inputs": json_inputs("BYTES", {name: [value] for name, value in VALUES.items()})}
 
 
 @pytest.mark.parametrize("header", [*ORDINARY, *MEETING], ids=lambda header: header[0])
 def test_over_http(server: TritonServer, header: tuple[str, str]) -> None:
     for body, route in ((VALUES, "generate"), (_infer_body(), "infer")):
         status, answered = post(server, f"demo-text/{route}", body, [header])
-        assert (status, GERMAN in json.dumps(answered, ensure_ascii=False)) == (200, True), answered
+        assert (status, GERMAN in answered) == (200, True), answered
 
 
 def test_a_header_that_comes_twice(server: TritonServer) -> None:
@@ -104,5 +82,6 @@ def test_a_header_with_exactly_a_parameters_name_is_that_parameter(
     """Triton does not tell one from the other, and forwards none to /generate."""
     status, answered = post(server, "demo-text/infer", _infer_body(), [(name, value)])
     assert status == 400
-    assert answered["error"].startswith(f'parameter "{name}": the value "{value}" is not allowed')
+    error = json.loads(answered)["error"]
+    assert error.startswith(f'parameter "{name}": the value "{value}" is not allowed')
     assert post(server, "demo-text/infer", _infer_body(), [(name, "0")])[0] == 200

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection, Pending, tensor
+from server.helpers import Connection, Pending, json_inputs, post, tensor
 from server.text_client import send_text, strings, translated
 from support.endless import ALLOWS_ENDLESS, ENDLESS, ROOMY
 from support.metrics import fresh, scrape
@@ -158,20 +156,10 @@ def test_without_tenants_requests_wait_in_tritons_queue(
 
 def _post(server: TritonServer, headers: dict[str, str], **parameters: Any) -> tuple[int, str]:
     body = {
-        "inputs": [
-            {"name": name, "datatype": "BYTES", "shape": [1, 1], "data": [value]}
-            for name, value in VALUES.items()
-        ],
+        "inputs": json_inputs("BYTES", {name: [value] for name, value in VALUES.items()}),
         "parameters": {"beam_size": 1, "max_decoding_length": 6, **parameters},
     }
-    request = urllib.request.Request(  # noqa: S310
-        f"{server.http_url}/v2/models/tenants/infer", json.dumps(body).encode(), headers
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=600) as answered:  # noqa: S310
-            return answered.status, answered.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+    return post(server, "tenants/infer", body, headers.items())
 
 
 def test_headers_name_the_tenant(server: TritonServer, connection: Connection) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from ct2_triton.client.pieces import read_pieces
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepared_model import TOKENIZER_NAME, TokenRules
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection, tensor
+from server.helpers import Connection, post, tensor
 from server.stream_client import Streams, joined
 from server.test_text import COMMENTARY, GOOD, GOOD_GERMAN, SIX
 from server.text_client import answer, refusal, send_text, strings, translated
@@ -195,10 +194,8 @@ def test_a_stream_takes_both(connection: Connection, server: TritonServer) -> No
 
 def test_json_has_them_as_strings(connection: Connection, server: TritonServer) -> None:
     content = {"text_input": LINES[0], "source_language": "en", "target_languages": ["de", "fr"]}
-    body = json.dumps({**content, "target_prefix": ["Heute", ""], "draft": ["", ""], **GREEDY})
-    url = f"{server.http_url}/v2/models/demo-text/generate"
-    with urllib.request.urlopen(url, body.encode(), timeout=60) as response:  # noqa: S310
-        got = json.load(response)["text_output"]
+    body = {**content, "target_prefix": ["Heute", ""], "draft": ["", ""], **GREEDY}
+    got = json.loads(post(server, "demo-text/generate", body)[1])["text_output"]
     prefixes = [["Heute", ""]]
     assert [got] == _given(connection, LINES[0], ["de", "fr"], prefixes=prefixes, **GREEDY)
 

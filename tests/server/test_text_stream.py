@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import random
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +17,7 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from reliability.observe import counts
 from reliability.supersede_storm import SUPERSEDED
-from server.helpers import Connection
+from server.helpers import Connection, post
 from server.stream_client import StreamError, Streams, joined, request
 from server.test_text import COMMENTARY, GOOD, GOOD_GERMAN, SIX
 from server.test_text_languages import english_to_japanese
@@ -143,12 +142,7 @@ def test_one_language_twice(streams: Streams) -> None:
 def _post(server: TritonServer, path: str, **more: Any) -> tuple[int, str]:
     """Sends two languages of a text over HTTP."""
     body = {"text_input": GOOD, "source_language": "en", "target_languages": ["de", "fr"], **more}
-    address = f"{server.http_url}/v2/models/{path}"
-    try:
-        with urllib.request.urlopen(address, json.dumps(body).encode()) as answered:  # noqa: S310
-            return answered.status, answered.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+    return post(server, path, body)
 
 
 @pytest.mark.parametrize("route", ["generate", "generate_stream"])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
+from server.helpers import post
 from support.servers import ServerStack
 
 pytestmark = pytest.mark.server
@@ -63,14 +63,9 @@ REQUESTS: dict[str, list[tuple[str, Any]]] = {
 }
 
 
-def post(server: TritonServer, path: str, body: Any) -> tuple[int, dict[str, Any]]:
-    wire = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=600)
-    sent = body if isinstance(body, str) else json.dumps(body)
-    wire.request("POST", f"/v2/models/{path}", sent)
-    answer = wire.getresponse()
-    read = answer.status, json.loads(answer.read())
-    wire.close()
-    return read
+def ask(server: TritonServer, path: str, body: Any) -> tuple[int, dict[str, Any]]:
+    status, sent = post(server, path, body)
+    return status, json.loads(sent)
 
 
 @pytest.mark.parametrize("begin", REQUESTS)
@@ -78,7 +73,7 @@ def test_the_page_has_status_and_text(server: TritonServer, begin: str) -> None:
     assert len(table()) == len(REQUESTS)
     [(_, status, texts)] = [row for row in table() if row[0].startswith(begin)]
     for number, (path, body) in enumerate(REQUESTS[begin]):
-        answered, said = post(server, path, body)
+        answered, said = ask(server, path, body)
         assert answered == status
         assert texts[number % len(texts)] in said["error"]
         assert post(server, "demo-text/infer", GOOD)[0] == 200
@@ -89,6 +84,6 @@ def test_a_misspelt_input_of_generate_names_the_nearest(server: TritonServer) ->
     good = {"text_input": "Good morning.", "target_languages": "de"}
     for name in good:
         misspelt = {key[:-1] if key == name else key: value for key, value in good.items()}
-        answered, said = post(server, "demo-text/generate", misspelt)
+        answered, said = ask(server, "demo-text/generate", misspelt)
         assert (answered, f'did you mean "{name}"?' in said["error"]) == (400, True), said
     assert post(server, "demo-text/generate", good)[0] == 200
