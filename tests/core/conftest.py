@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from core.engine_truth import EngineTruth
+from core.loop_helpers import new_loop
+from core.loop_matrix import matrix_models
 from ct2_triton import _core
 from support.tiny import tiny_engine_model
 from tiny_models import TinyOptions
@@ -27,6 +29,17 @@ def engine_model() -> Path:
 @pytest.fixture(scope="session")
 def truth(engine_model: Path) -> EngineTruth:
     return EngineTruth(engine_model)
+
+
+@pytest.fixture(scope="module")
+def loop(engine_model: Path) -> Any:
+    return new_loop(engine_model)
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The models of core/loop_matrix.py, by kind."""
+    return matrix_models(tiny_engine_model, tmp_path_factory.mktemp("matrix"))
 
 
 @pytest.fixture

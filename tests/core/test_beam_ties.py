@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from core.beam_ties import tie_between
-from core.loop_matrix import Case, MatrixModel, matrix_models
+from core.loop_matrix import Case, MatrixModel
 from core.matrix_model import TIE
 from core.test_packed_beams import doubled
-from support.tiny import tiny_engine_model
 
 BEAMS: dict[str, Any] = {"beam_size": 4, "num_hypotheses": 4, "return_scores": True}
 
@@ -21,11 +20,6 @@ ONE_CHOICE: list[dict[str, Any]] = [
     {"max_decoding_length": 2},
     {"max_decoding_length": 3, "return_alternatives": True, "beam_size": 2},
 ]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return matrix_models(tiny_engine_model, tmp_path_factory.mktemp("ties"))
 
 
 @pytest.fixture(scope="module")

@@ -37,11 +37,6 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CT2_TRITON_GPU", "emulated")
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return loop_matrix.matrix_models(tiny_engine_model, tmp_path_factory.mktemp("matrix"))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_float32_answers_are_those_of_the_row_alone(models: dict[str, Path], kind: str) -> None:
     """Rows of all ages and options share the steps, and join at random ones."""

@@ -24,11 +24,6 @@ ROWS = 30
 KEPT_LOGITS = 4 * 2**18
 
 
-@pytest.fixture(scope="module")
-def loop(engine_model: Path) -> Any:
-    return new_loop(engine_model)
-
-
 def both(
     loop: Any, truth: EngineTruth, source: Row, prefix: Row, options: dict[str, Any]
 ) -> tuple[Any, Any]:

@@ -12,10 +12,9 @@ import pytest
 from core import loop_alignments
 from core.engine_truth import END, EngineTruth, Row, ragged_rows
 from core.loop_helpers import GREEDY, decode_alone, new_loop, run_to_end
-from core.loop_matrix import MatrixModel, matrix_models
+from core.loop_matrix import MatrixModel
 from core.senders import Sender, worker_held
 from ct2_triton import _core
-from support.tiny import tiny_engine_model
 from support.waiting import wait_until
 from tiny_models import FAMILIES
 
@@ -36,11 +35,6 @@ def best(truth: EngineTruth, source: Row, prefix: Row, forced: int, **options: A
         [-1] * forced + [int(np.argmax(weights)) for weights in hypothesis[forced:]]
         for hypothesis in result.attention
     ]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return matrix_models(tiny_engine_model, tmp_path_factory.mktemp("aligned"))
 
 
 @pytest.mark.parametrize("kind", [*sorted(FAMILIES), "vocabulary-map", "nllb-ends-by-itself"])

@@ -22,11 +22,6 @@ MANY_ENDS = list(range(4, 700))
 SCORE = 2e-5
 
 
-@pytest.fixture(scope="module")
-def loop(engine_model: Path) -> Any:
-    return new_loop(engine_model)
-
-
 def parameters(options: dict[str, Any]) -> dict[str, Any]:
     return {k: json.dumps(v) if isinstance(v, list) else v for k, v in options.items()}
 

@@ -13,27 +13,15 @@ from typing import Any
 
 import pytest
 
-from core import loop_matrix
 from core.draft_bias_truth import BiasTruth
 from core.engine_truth import END
-from core.loop_helpers import GREEDY, new_loop, run_to_end
+from core.loop_helpers import GREEDY, run_to_end
 from core.loop_matrix import TIE, Case, MatrixModel, decode, draft_for
 from core.test_loop_matrix import KINDS
 from ct2_triton import _core
-from support.tiny import tiny_engine_model
 
 BIASES = [0.001, 0.05, 0.3, 0.7, 0.99]
 ROW = ([300, *range(50, 70), END], [], {**GREEDY, "min_decoding_length": 16})
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return loop_matrix.matrix_models(tiny_engine_model, tmp_path_factory.mktemp("matrix"))
-
-
-@pytest.fixture(scope="module")
-def loop(engine_model: Path) -> Any:
-    return new_loop(engine_model)
 
 
 def _drafts(model: MatrixModel, cases: list[Case], rng: random.Random) -> list[list[int]]:

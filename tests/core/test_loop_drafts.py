@@ -12,17 +12,12 @@ from typing import Any
 import pytest
 
 from core.engine_truth import END, EngineTruth, Row, ragged_rows
-from core.loop_helpers import GREEDY, new_loop, run_to_end
+from core.loop_helpers import GREEDY, run_to_end
 from ct2_triton import _core
 
 FEWEST = {**GREEDY, "min_decoding_length": 16}
 ROW = ([300, *range(50, 70), END], [], {**FEWEST, "no_repeat_ngram_size": 1})
 """A row in whose answer no token comes twice."""
-
-
-@pytest.fixture(scope="module")
-def loop(engine_model: Path) -> Any:
-    return new_loop(engine_model)
 
 
 def _decode(loop: Any, row: Any, draft: Row) -> tuple[Any, dict[str, int]]:

@@ -15,7 +15,6 @@ import pytest
 
 from core import loop_matrix
 from support.fewer import fewer
-from support.tiny import tiny_engine_model
 from tiny_families import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,11 +27,6 @@ KINDS = [
 INT8_DIFFERENCES = 0.03
 # Random rows of a test; `make test-long` repeats it with many.
 FEW_OR_MANY = ["few", "many"]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return loop_matrix.matrix_models(tiny_engine_model, tmp_path_factory.mktemp("matrix"))
 
 
 def test_every_kind_is_tested(models: dict[str, Path]) -> None:

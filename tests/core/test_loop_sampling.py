@@ -24,11 +24,6 @@ WIDE = {"beam_size": 3, "num_hypotheses": 3, "max_decoding_length": 16, "samplin
 SIGMAS = 4.5
 
 
-@pytest.fixture(scope="module")
-def loop(engine_model: Path) -> Any:
-    return new_loop(engine_model)
-
-
 def decode(loop: Any, rows: list[tuple[Row, Row, dict[str, Any]]]) -> list[Any]:
     """The hypotheses of each row; all join at once."""
     names = loop.admit(rows)

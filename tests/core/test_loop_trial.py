@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from core import loop_matrix
 from ct2_triton import _core
 from ct2_triton.prepare.shipped import FOLDER
 from support.commands import run
@@ -31,11 +30,6 @@ PRODUCTS = [
 # In int8 some models hardly look at their own past: there it takes more to be noticed.
 FAINT_PRODUCT = "decoder/layer_0/attention/linear_0"
 CLEAR_PRODUCTS = [product for product in PRODUCTS if product != FAINT_PRODUCT]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return loop_matrix.matrix_models(tiny_engine_model, tmp_path_factory.mktemp("matrix"))
 
 
 @pytest.mark.parametrize("compute_type", ["float32", "int8"])

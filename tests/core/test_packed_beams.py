@@ -12,13 +12,13 @@ import pytest
 
 from core import loop_matrix
 from core.loop_helpers import run_to_end
-from core.test_packed_layers import kernel, models
+from core.test_packed_layers import kernel
 from core.test_products import Layer, random_rows
 from ct2_triton import _core
 from model_bin import read_model_bin, write_model_bin
 from tiny_families import FAMILIES
 
-__all__ = ["kernel", "models"]  # fixtures
+__all__ = ["kernel"]  # a fixture
 
 BEAMS: dict[str, Any] = {
     "beam_size": 4,

@@ -18,7 +18,6 @@ from core.test_products import ACTIVATIONS, NAMES, random_rows, same_bits
 from ct2_triton import _core
 from ct2_triton.prepare.shipped import FOLDER
 from support.fewer import fewer
-from support.tiny import tiny_engine_model
 
 DEMO = FOLDER / "model"
 SCOPES = [
@@ -57,11 +56,6 @@ def test_selected_outputs_have_the_librarys_bits(kernel: str) -> None:
     packed.select(outputs)
     rows, expected = library_layer(DEMO, "int8", "decoder/projection", "none")
     assert same_bits(packed.apply(rows), np.ascontiguousarray(expected[:, outputs]))
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return loop_matrix.matrix_models(tiny_engine_model, tmp_path_factory.mktemp("matrix"))
 
 
 def answers(model: loop_matrix.MatrixModel, seed: int) -> list[Any]:
