@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     Behaviour = Callable[["FaultServer", Any, Any], Awaitable[Any]]
 
 
+def request() -> service_pb2.ModelInferRequest:
+    """A request of one id."""
+    message = service_pb2.ModelInferRequest(model_name="m")
+    message.inputs.add(name="INPUT_IDS", datatype="INT32", shape=[1, 1])
+    message.raw_input_contents.append(b"\1\0\0\0")
+    return message
+
+
 async def echo(_server: FaultServer, request: Any, _context: Any) -> Any:
     """Answers INPUT_IDS, the prefix in front, as OUTPUT_IDS."""
     rows = dict(

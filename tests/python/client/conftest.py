@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ct2_triton.client import Tokenizer, TranslationClient
+from support.fault_server import FaultServer, serving
 from support.prepared import prepare_tiny
 
 TokenizerFolder = Callable[[str], Path]
@@ -27,3 +31,20 @@ def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> TokenizerFolde
         return prepare_tiny(family, repository, family).tokenizer_folder
 
     return folder
+
+
+@pytest.fixture
+def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
+    return Tokenizer(tokenizer_folder("nllb"))
+
+
+@asynccontextmanager
+async def client_of(
+    server: FaultServer, tokenizer: Tokenizer, **settings: Any
+) -> AsyncIterator[TranslationClient]:
+    """Serves, and gives a client of it."""
+    async with (
+        serving(server) as url,
+        TranslationClient(url, "m", tokenizer=tokenizer, **settings) as client,
+    ):
+        yield client

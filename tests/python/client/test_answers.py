@@ -14,7 +14,7 @@ from tritonclient.grpc import service_pb2
 from ct2_triton import errors
 from ct2_triton.client.connection import Connection
 from ct2_triton.client.retry import Deadline, RetryPolicy
-from support.fault_server import FaultServer, abort, echo, serving
+from support.fault_server import FaultServer, abort, echo, request, serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -57,7 +57,7 @@ async def connected(server: FaultServer) -> AsyncIterator[Connection]:
         connection = Connection(url, RetryPolicy(budget_s=60))
         if isinstance(server, Triton):
             server.told.set()
-            await connection.infer(_request(), Deadline(60))
+            await connection.infer(request(), Deadline(60))
             for event in (server.told, server.started, server.ended):
                 event.clear()
         try:
@@ -66,16 +66,9 @@ async def connected(server: FaultServer) -> AsyncIterator[Connection]:
             await connection.close()
 
 
-def _request() -> service_pb2.ModelInferRequest:
-    message = service_pb2.ModelInferRequest(model_name="m")
-    message.inputs.add(name="INPUT_IDS", datatype="INT32", shape=[1, 1])
-    message.raw_input_contents.append(b"\1\0\0\0")
-    return message
-
-
 async def _given_up(connection: Connection, server: FaultServer, *, cancel: bool) -> None:
     """Makes a call that is given up while the server works at it."""
-    call = asyncio.create_task(connection.infer(_request(), Deadline(60 if cancel else 1)))
+    call = asyncio.create_task(connection.infer(request(), Deadline(60 if cancel else 1)))
     await server.started.wait()
     if cancel:
         call.cancel()
@@ -90,7 +83,7 @@ async def test_the_call_goes_on_where_the_server_may_not_survive_its_end(cancel:
         await _given_up(connection, server, cancel=cancel)
         server.told.set()
         await asyncio.wait_for(server.ended.wait(), 600)
-        await connection.infer(_request(), Deadline(60))
+        await connection.infer(request(), Deadline(60))
     assert not server.cancelled.is_set()
 
 
@@ -108,7 +101,7 @@ async def test_another_server_behind_the_same_address_is_asked_again() -> None:
     async with connected(server) as connection:
         server.behaviour = abort(grpc.StatusCode.UNKNOWN, "Stream removed")
         with pytest.raises(errors.ConnectionLostError):
-            await connection.infer(_request(), Deadline(60))
+            await connection.infer(request(), Deadline(60))
         server.behaviour, server.version = _answer_when_told, OLD
         await _given_up(connection, server, cancel=True)
         server.told.set()
@@ -128,7 +121,7 @@ async def test_a_server_that_does_not_say_its_version_is_not_cancelled() -> None
 async def test_a_client_that_ends_lets_its_calls_end_first() -> None:
     server = Triton(OLD)
     async with connected(server) as connection:
-        call = asyncio.create_task(connection.infer(_request(), Deadline(60)))
+        call = asyncio.create_task(connection.infer(request(), Deadline(60)))
         await server.started.wait()
         closing = asyncio.create_task(connection.close())
         await asyncio.sleep(0)

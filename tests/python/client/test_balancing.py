@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
-from tritonclient.grpc import service_pb2, service_pb2_grpc
+from tritonclient.grpc import service_pb2_grpc
 
 from ct2_triton import errors
 from ct2_triton.client import RetryPolicy, Tokenizer, TranslationClient, balancing, connection
 from ct2_triton.client.balancing import Address, RoundRobin, look_up
 from ct2_triton.client.connection import Connection
 from ct2_triton.client.retry import Deadline
-from support.fault_server import FaultServer, Wire, abort, alive, hang, serving
+from support.fault_server import FaultServer, Wire, abort, alive, hang, request, serving
 from support.ports import free_port
 from support.waiting import wait_until
 
@@ -26,17 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from python.client.conftest import TokenizerFolder
 
 POLICY = RetryPolicy(budget_s=30, initial_backoff_s=0.05, max_backoff_s=0.1)
 NAME = "translate.test:8001"
-
-
-def request() -> service_pb2.ModelInferRequest:
-    message = service_pb2.ModelInferRequest(model_name="m")
-    message.inputs.add(name="INPUT_IDS", datatype="INT32", shape=[1, 1])
-    message.raw_input_contents.append(b"\1\0\0\0")
-    return message
 
 
 def late() -> Deadline:
@@ -381,11 +373,6 @@ async def test_a_real_name_is_looked_up() -> None:
     assert await look_up("[::1]:1") == [Address("[::1]:1", "[::1]:1")]
     with pytest.raises(OSError, match=r"."):
         await look_up("nowhere.invalid:1")
-
-
-@pytest.fixture
-def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
-    return Tokenizer(tokenizer_folder("nllb"))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import asyncio
 import os
 import signal
 import threading
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import pytest
 
 from ct2_triton import errors
 from ct2_triton.client import SyncTranslationClient, Tokenizer, TranslationClient
+from python.client.conftest import client_of
 from support.fault_server import (
     FaultServer,
     abort,
@@ -28,7 +28,7 @@ from support.fault_server import (
 from support.ports import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from ct2_triton.client.tokenization import EncodedText
     from python.client.conftest import TokenizerFolder
@@ -74,17 +74,6 @@ class Recorder(FaultServer):
 @pytest.fixture
 def tokenizer(tokenizer_folder: TokenizerFolder) -> CountingTokenizer:
     return CountingTokenizer(tokenizer_folder("nllb"))
-
-
-@asynccontextmanager
-async def client_of(
-    server: FaultServer, tokenizer: Tokenizer, **settings: Any
-) -> AsyncIterator[TranslationClient]:
-    async with (
-        serving(server) as url,
-        TranslationClient(url, "m", tokenizer=tokenizer, **settings) as client,
-    ):
-        yield client
 
 
 def row(request: Any, name: str) -> list[int]:

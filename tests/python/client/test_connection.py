@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
-from tritonclient.grpc import service_pb2
 
 from ct2_triton import errors
 from ct2_triton.client.connection import Connection
 from ct2_triton.client.retry import Deadline, RetryPolicy
-from support.fault_server import FaultServer, Wire, abort, alive, echo, hang, serving
+from support.fault_server import (
+    FaultServer,
+    Wire,
+    abort,
+    alive,
+    echo,
+    hang,
+    request,
+    serving,
+)
 from support.ports import free_port
 
 if TYPE_CHECKING:
@@ -52,13 +60,6 @@ async def connected(url: str, retry: RetryPolicy = PATIENT) -> AsyncIterator[Con
         yield connection
     finally:
         await connection.close()
-
-
-def request() -> service_pb2.ModelInferRequest:
-    message = service_pb2.ModelInferRequest(model_name="m")
-    message.inputs.add(name="INPUT_IDS", datatype="INT32", shape=[1, 1])
-    message.raw_input_contents.append(b"\1\0\0\0")
-    return message
 
 
 async def test_an_answer_comes_back() -> None:

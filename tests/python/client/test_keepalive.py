@@ -7,26 +7,18 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tritonclient.grpc import service_pb2
 
 from ct2_triton import errors
 from ct2_triton.client import connection as keepalive
 from ct2_triton.client.connection import Connection
 from ct2_triton.client.retry import Deadline, RetryPolicy
-from support.fault_server import FaultServer, Wire, echo, serving
+from support.fault_server import FaultServer, Wire, echo, request, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Twice a client's longest wait for a silent server: whoever still waits then, waits for ever.
 GUARD_S = 30
-
-
-def request() -> service_pb2.ModelInferRequest:
-    message = service_pb2.ModelInferRequest(model_name="m")
-    message.inputs.add(name="INPUT_IDS", datatype="INT32", shape=[1, 1])
-    message.raw_input_contents.append(b"\1\0\0\0")
-    return message
 
 
 def answer_after(seconds: float) -> Any:

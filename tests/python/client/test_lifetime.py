@@ -28,11 +28,6 @@ GUARD_S = 60
 
 
 @pytest.fixture
-def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
-    return Tokenizer(tokenizer_folder("nllb"))
-
-
-@pytest.fixture
 def url() -> Iterator[str]:
     with serving_in_a_thread(FaultServer) as (_, url):
         yield url

@@ -17,16 +17,10 @@ from support.ports import free_port
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from python.client.conftest import TokenizerFolder
 
 CALL: dict[str, Any] = {"source": "eng_Latn", "targets": "deu_Latn"}
 TEXTS = [f"Number {i}." for i in range(40)]
 PATIENT = RetryPolicy(budget_s=0.1, initial_backoff_s=0.01, max_backoff_s=0.05, outage_s=120)
-
-
-@pytest.fixture
-def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
-    return Tokenizer(tokenizer_folder("nllb"))
 
 
 async def arriving(texts: list[str]) -> AsyncGenerator[str, None]:

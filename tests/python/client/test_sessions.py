@@ -7,13 +7,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
-
 from ct2_triton.client import Tokenizer, TranslationClient
 from ct2_triton.live import LiveOptions, LiveTranslator, SegmentUpdate
 from ct2_triton.terms.finding import Terms
 from ct2_triton.terms.translation import stream_terms
-from python.client.conftest import TokenizerFolder
 from support.fault_server import FaultServer, echo, serving
 
 HALVES = {"1": 0.5, "2": 0.5}
@@ -29,11 +26,6 @@ class Recorder(FaultServer):
     async def keep(self, server: FaultServer, request: Any, context: Any) -> Any:
         self.versions.append(request.model_version)
         return await echo(server, request, context)
-
-
-@pytest.fixture
-def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
-    return Tokenizer(tokenizer_folder("nllb"))
 
 
 async def _segments(count: int) -> AsyncIterator[SegmentUpdate]:

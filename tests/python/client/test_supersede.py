@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -16,14 +15,13 @@ from ct2_triton.client import (
     Sentence,
     SyncTranslationClient,
     Tokenizer,
-    TranslationClient,
 )
-from support.fault_server import FaultServer, echo, serving, serving_in_a_thread
+from python.client.conftest import client_of
+from support.fault_server import FaultServer, echo, serving_in_a_thread
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator
 
-    from python.client.conftest import TokenizerFolder
 
 TEXT = "The old sailor noticed the harbour."
 CALL: dict[str, Any] = {"source": "eng_Latn", "targets": ["deu_Latn", "fra_Latn"]}
@@ -69,22 +67,6 @@ class ReorderingServer(KeyedServer):
         if was_first:
             await arrived(self, 1)
         return await super().keyed(server, request, context)
-
-
-@pytest.fixture
-def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
-    return Tokenizer(tokenizer_folder("nllb"))
-
-
-@asynccontextmanager
-async def client_of(
-    server: FaultServer, tokenizer: Tokenizer, **settings: Any
-) -> AsyncIterator[TranslationClient]:
-    async with (
-        serving(server) as url,
-        TranslationClient(url, "m", tokenizer=tokenizer, **settings) as client,
-    ):
-        yield client
 
 
 async def arrived(server: KeyedServer, count: int) -> None:
