@@ -351,9 +351,7 @@ def test_alignments_are_ctranslate2s(truth: GpuTruth, decoder: Any) -> None:
     forget(decoder, [name], [encoding])
 
 
-def test_what_does_not_fit_is_refused_and_the_next_is_served(
-    truth: GpuTruth, decoder: Any, library: Path, images: Path
-) -> None:
+def test_what_does_not_fit_is_refused_and_the_next_is_served(truth: GpuTruth, decoder: Any) -> None:
     [source] = truth.sources(9)
     [want] = translate(decoder, truth, [source], 3)
 

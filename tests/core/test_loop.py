@@ -142,7 +142,7 @@ def test_forced_tokens_of_all_rows_share_a_step() -> None:
         assert [answers[name]["ids"]] == truth.hypotheses(source, prefix, **options)
 
 
-def test_more_forced_tokens_than_a_step_takes(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_more_forced_tokens_than_a_step_takes() -> None:
     """T5 has no positions that end. Its tiny model answers as alone, and the others step on."""
     directory = tiny_engine_model("t5")
     truth = EngineTruth(directory)

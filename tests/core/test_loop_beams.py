@@ -160,7 +160,7 @@ def test_a_prefix_at_the_limit_is_cut_there(
     assert found(loop, source, prefix, options) == expected(truth, source, prefix, options)
 
 
-def test_a_prefix_of_several_steps(tmp_path: Path) -> None:
+def test_a_prefix_of_several_steps() -> None:
     from support.tiny import tiny_engine_model
 
     directory = tiny_engine_model("t5")

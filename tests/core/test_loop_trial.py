@@ -88,7 +88,7 @@ def test_beams_that_fail_do_not_pass(models: dict[str, Path]) -> None:
     assert model.trial().hypotheses == 2
 
 
-def test_a_model_of_few_positions_is_tried_within_them(tmp_path: Path) -> None:
+def test_a_model_of_few_positions_is_tried_within_them() -> None:
     from tiny_models import TinyOptions
 
     model = tiny_engine_model("nllb", TinyOptions(max_positions=4))

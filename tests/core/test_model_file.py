@@ -224,7 +224,7 @@ def test_damaged_names(tmp_path: Path, write: Callable[[ModelBin], bytes]) -> No
     refused(tmp_path, "unsupported", "Transf��mer")
 
 
-def test_no_file(tmp_path: Path, write: Callable[[ModelBin], bytes]) -> None:
+def test_no_file(tmp_path: Path) -> None:
     refused(tmp_path, "unavailable", "No such file")
     (tmp_path / "model.bin").mkdir()
     refused(tmp_path, "unavailable", "Is a directory")

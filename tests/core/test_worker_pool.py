@@ -116,7 +116,7 @@ def test_more_rows_than_may_queue(engine_model: Path, truth: EngineTruth) -> Non
 
 
 @pytest.mark.plain_process
-def test_models_of_the_same_files_share_weights(tmp_path: Path) -> None:
+def test_models_of_the_same_files_share_weights() -> None:
     """20 more translators on one directory cost next to nothing beside one copy of the weights."""
     from support.tiny import tiny_engine_model
     from tiny_models import TinyOptions
@@ -151,7 +151,7 @@ def test_changed_files_are_another_model(tmp_path: Path, engine_model: Path) -> 
     assert new.translate(rows) != before
 
 
-def test_files_overwritten_in_place_are_another_model(tmp_path: Path, engine_model: Path) -> None:
+def test_files_overwritten_in_place_are_another_model(tmp_path: Path) -> None:
     """Same inode, same size, and the time of change set back, as some copy programs do."""
     from support.tiny import tiny_engine_model
     from tiny_models import TinyOptions

@@ -122,9 +122,7 @@ def test_no_config_at_all(load: LoadModel, connection: Connection, reference: Re
     assert_translates(connection, model, reference)
 
 
-def test_what_is_written_stays(
-    load: LoadModel, connection: Connection, reference: Reference
-) -> None:
+def test_what_is_written_stays(load: LoadModel, connection: Connection) -> None:
     model = load(
         configs.BACKEND
         + "max_batch_size: 4\n"
@@ -195,9 +193,7 @@ def test_kind_gpu_without_a_gpu(load_failure: LoadFailure) -> None:
     assert "GPU" in text
 
 
-def test_a_warning_for_input_that_is_not_ragged(
-    load: LoadModel, connection: Connection, reference: Reference, server: Any
-) -> None:
+def test_a_warning_for_input_that_is_not_ragged(load: LoadModel, server: Any) -> None:
     load(with_input("TYPE_INT32", "[-1]"), name="not_ragged")
     warnings = [line for line in server.log_text().splitlines() if line.startswith("W")]
     assert any("'not_ragged'" in w and "allow_ragged_batch" in w for w in warnings)

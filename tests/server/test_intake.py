@@ -131,7 +131,7 @@ def test_a_newer_request_reaches_its_older_one_while_the_queue_is_full(
 
 
 def test_a_large_request_leaves_places_to_small_ones(
-    load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
+    load: LoadModel, connection: Connection, reference: Reference
 ) -> None:
     """It has half of the places: a small one that comes later enters at once, and is superseded."""
     config = configs.plain(**ONE_WORKER, max_queued_rows=8, max_batch_rows=1)

@@ -226,7 +226,7 @@ def test_a_reload_counts_on_and_an_unload_takes_the_lines_away(
     connection.translate(model, row, prefix)
     before = settled(server, model, 1)
     config = configs.plain(**LIMIT, inter_threads=1)
-    connection.raw.load_model(model, config=_as_json(connection, model, config))
+    connection.raw.load_model(model, config=_as_json(model, config))
     found = settled(server, model, 1)
     counters = {m["name"] for m in TABLE if m["kind"] == "counter"}
     assert {k: v for k, v in found.values.items() if k[0] in counters} == {
@@ -241,7 +241,7 @@ def test_a_reload_counts_on_and_an_unload_takes_the_lines_away(
     assert settled(server, model, 0).by("ct2_requests_total") == {}
 
 
-def _as_json(connection: Connection, model: str, config: str) -> str:
+def _as_json(model: str, config: str) -> str:
     """A config as load_model takes it."""
     from google.protobuf import json_format, text_format
     from tritonclient.grpc import model_config_pb2

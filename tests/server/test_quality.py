@@ -258,9 +258,7 @@ def test_the_metrics_count_verdicts(server: TritonServer, connection: Connection
     assert flags[1] - flags[0] == 2  # the French ones
 
 
-def test_broken_statistics_fail_the_load(
-    server: TritonServer, repository: Path, connection: Connection
-) -> None:
+def test_broken_statistics_fail_the_load(repository: Path, connection: Connection) -> None:
     shutil.copytree(repository / "demo", repository / "broken")
     config = repository / "broken" / "config.pbtxt"
     config.write_text(config.read_text().replace('name: "demo"', 'name: "broken"'))

@@ -27,7 +27,6 @@ ENDLESS_WORKER = ONE_WORKER | ALLOWS_ENDLESS
 def test_a_request_cancelled_while_it_waits_is_dropped(
     load: LoadModel,
     connection: Connection,
-    server: TritonServer,
     reference: Reference,
     searching: dict[str, Any],
 ) -> None:

@@ -101,9 +101,7 @@ def test_a_request_of_many_rows_counts_them(
     assert statistics.inference_stats.success.count == 1
 
 
-def test_failures_are_counted(
-    load: LoadModel, connection: Connection, reference: Reference
-) -> None:
+def test_failures_are_counted(load: LoadModel, connection: Connection) -> None:
     model = load(configs.plain())
     for _ in range(3):
         with pytest.raises(InferenceServerException):

@@ -180,9 +180,7 @@ def test_headers_name_the_tenant(server: TritonServer, connection: Connection) -
 
 
 @pytest.mark.parametrize("name", ["", "a b", "\u00e4\u65e5", "a" * 256, "..", '"', "0", 7, True])
-def test_any_short_name_is_a_tenants(
-    server: TritonServer, connection: Connection, name: Any
-) -> None:
+def test_any_short_name_is_a_tenants(connection: Connection, name: Any) -> None:
     wanted = translated(connection, "a river", model="tenants", **GOOD)
     assert translated(connection, "a river", model="tenants", **GOOD, **{HEADER: name}) == wanted
 

@@ -184,7 +184,7 @@ def test_an_empty_folder(tmp_path: Path) -> None:
     assert "there is no model: neither" in refusal(tmp_path / "empty")
 
 
-def test_the_tokenizer_of_another_model(folder: Callable[..., Path], tmp_path: Path) -> None:
+def test_the_tokenizer_of_another_model(folder: Callable[..., Path]) -> None:
     source = folder("marian")
     (source / "vocab.json").unlink()
     for name in ("source.spm", "target.spm"):

@@ -88,7 +88,7 @@ def test_a_folder_with_tokenizer_json_alone(
 
 @pytest.mark.parametrize("family", ["nllb", "mbart50"])
 def test_a_class_of_any_family_is_no_class(
-    checkpoint_copy: Callable[[str], Path], tmp_path: Path, family: str
+    checkpoint_copy: Callable[[str], Path], family: str
 ) -> None:
     """Some releases of transformers 5 save `TokenizersBackend`; config.json names the class."""
     checkpoint = checkpoint_copy(family)

@@ -120,7 +120,7 @@ async def connect(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @pytest.mark.parametrize("pieces", [[b"GET /health HTTP/1.1\r\nX-Slow: "], [b"GET ", b"/"]])
 async def test_a_header_that_comes_slowly_ends_the_connection(
-    start: Start, web: aiohttp.ClientSession, pieces: list[bytes]
+    start: Start, pieces: list[bytes]
 ) -> None:
     live = start("--idle-timeout", "0.2")
     reader, writer = await connect(live.url)
