@@ -13,16 +13,13 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.options import ShortlistOptions
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
-from server.test_demo_model import ENGLISH, GERMAN, IN_SIX_LANGUAGES
-from server.test_vocabulary_map import counts, still_counts
+from server.test_demo_model import GERMAN, IN_SIX_LANGUAGES
 from support.servers import ServerStack
-from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
 # Another one that the model knows, with words that the list lacks.
 UNLISTED = "The train to Vienna departs from platform 7 in 4 minutes."
-TARGETS = ["de", "fr", "es", "it", "pt", "nl"]
 
 
 @pytest.fixture(scope="module")
@@ -79,33 +76,6 @@ def test_what_the_list_lacks_is_written_otherwise_unless_a_request_switches_it_o
     expected = texts(whole, [UNLISTED])
     assert texts(client, [UNLISTED]) != expected
     assert texts(client, [UNLISTED], use_vmap=False) == expected
-
-
-def test_answers_do_not_depend_on_the_company(client: SyncTranslationClient) -> None:
-    """Also of one that brings languages that are not on the list."""
-    lines = [*GERMAN, UNLISTED, ENGLISH]
-    alone = [texts(client, [line])[0] for line in lines]
-    assert texts(client, lines) == alone
-    together = client.translate(lines, source="en", targets=TARGETS)
-    assert [row[0].text for row in together] == alone
-
-
-def test_other_languages_have_the_whole_vocabulary_and_are_counted(
-    client: SyncTranslationClient, whole: SyncTranslationClient, server: TritonServer
-) -> None:
-    before = still_counts(server, "listed")
-    answers = client.translate(ENGLISH, source="en", targets=TARGETS)
-    assert [answer.text for answer in answers] == IN_SIX_LANGUAGES
-    lines = [*GERMAN, UNLISTED]
-    rows = [client.translate(lines, source="en", targets=TARGETS[1:])]
-    rows += [whole.translate(lines, source="en", targets=TARGETS[1:])]
-    assert [[a.text for a in row] for row in rows[0]] == [[a.text for a in row] for row in rows[1]]
-    rows_in_all = sum(before.values()) + 6 + 5 * len(lines)
-    wait_until(lambda: sum(counts(server, "listed").values()) >= rows_in_all)
-    after = still_counts(server, "listed")
-    assert after["used"] - before["used"] == 1
-    assert after["unused"] - before["unused"] == 5 + 5 * len(lines)
-    assert counts(server, "whole") == {}
 
 
 def test_the_log_tells_the_size_of_the_list(server: TritonServer, repository: Path) -> None:

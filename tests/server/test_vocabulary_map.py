@@ -14,7 +14,7 @@ from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadFailure, LoadModel
 from server.helpers import END, Connection, Ids, Reference, sentences
-from support.metrics import Metrics, fresh, scrape, still
+from support.metrics import scrape
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
@@ -40,18 +40,8 @@ def config(reference: Reference, **values: Any) -> str:
 
 def counts(server: TritonServer, model: str) -> dict[str, int]:
     """Rows of a model by whether they used the map; nothing where it has none."""
-    return _by_map(scrape(server, model))
-
-
-def still_counts(server: TritonServer, model: str) -> dict[str, int]:
-    """The same, once all that was counted is published, and no more comes."""
-    return _by_map(still(lambda: fresh(server, model)))
-
-
-def _by_map(found: Metrics) -> dict[str, int]:
-    return {
-        key[1]: int(rows) for key, rows in found.values.items() if key[0] == "ct2_vmap_rows_total"
-    }
+    found = scrape(server, model).values
+    return {key[1]: int(rows) for key, rows in found.items() if key[0] == "ct2_vmap_rows_total"}
 
 
 def expected(mapped: Path, reference: Reference, rows: list[tuple[Ids, Ids]]) -> list[Ids]:
