@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -156,35 +155,6 @@ def test_values_may_come_as_strings(connection: Connection, reference: Reference
     assert connection.translate(MODEL, row, prefix, **LIMIT, **options) == expected
 
 
-def test_sampling_follows_the_models_distribution(
-    connection: Connection, reference: Reference
-) -> None:
-    """Frequencies of the first token, against those of CTranslate2: no seed can be set."""
-    row, prefix = sentences(reference, 1)[0]
-    options = {"beam_size": 1, "sampling_topk": 4, "sampling_temperature": 2.0}
-    count, rows = 1200, 200
-
-    def first_tokens(hypotheses: list[Ids]) -> Counter[int]:
-        return Counter(ids[1] for ids in hypotheses)
-
-    got: Counter[int] = Counter()
-    for _ in range(count // rows):
-        answer = connection.infer(
-            MODEL, [row] * rows, [prefix] * rows, max_decoding_length=2, **options
-        )
-        got += first_tokens(answer["OUTPUT_IDS"].tolist())
-    expected: Counter[int] = Counter()
-    for _ in range(count // rows):
-        expected += first_tokens(
-            reference.hypotheses(row, prefix, max_decoding_length=2, num_hypotheses=rows, **options)
-        )
-    assert len(got) == 4
-    assert set(got) == set(expected)
-    for token in expected:
-        # Six standard errors of a difference of two shares: chance exceeds them once in 10^9.
-        assert abs(got[token] - expected[token]) / count < 6 * (0.5 / count) ** 0.5
-
-
 def test_a_seed_repeats_what_was_drawn(
     load: LoadModel, connection: Connection, reference: Reference
 ) -> None:
@@ -237,8 +207,8 @@ def test_the_table_of_this_file_is_complete() -> None:
         "max_decoding_length_multiple",  # test_batching
         "truncate_input",  # test_unusual_inputs
         "suppress_sequences",
-        "sampling_topk",
-        "sampling_topp",
+        "sampling_topk",  # core/test_loop_sampling
+        "sampling_topp",  # the same
         "return_alignments",  # test_alignments
         "quality",  # test_quality
         "on_doubt",  # test_on_doubt
