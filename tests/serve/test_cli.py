@@ -15,7 +15,6 @@ import pytest
 
 from ct2_triton.serve.machine import count_gpus
 from serve.serving import COMMAND, read_ready, server_of, serving
-from support import forked
 from support.commands import run
 from support.repository import ONLY_THE_BACKEND, write_identity_model, write_model
 from support.tiny import tiny_engine_model
@@ -215,25 +214,25 @@ def test_a_model_in_place_of_its_repository_is_told_apart(repository: Path) -> N
 def test_all_commands_have_one_default_repository(
     tmp_path: Path, variables: dict[str, str], folder: str
 ) -> None:
-    place = {"cwd": tmp_path, "env": {**os.environ, **variables}}
-    before = forked.run([COMMAND], **place, capture_output=True, text=True, check=False)
+    place = {"folder": tmp_path, **variables}
+    before = run(COMMAND, code=1, **place)
     assert before.stderr.startswith(f"ct2-serve: {folder} is not a folder")
-    assert before.returncode == 1
-    forked.run([PREPARE, "demo"], **place, capture_output=True, check=True)
+    run(PREPARE, "demo", **place)
     shutil.copy(ROOT / "model_repository" / "README.md", tmp_path / folder)
-    with serving("--free-ports", **place) as process:
+    environment = {**os.environ, **variables}
+    with serving("--free-ports", cwd=tmp_path, env=environment) as process:
         ready = read_ready(process)
         assert ready["models"] == "demo"
         translate = [TRANSLATE, "--model=demo", "--from=en", "--to=de", "--url", ready["gRPC"]]
         sentence = "The ticket office opens at 5:45.\n"
-        answer = forked.run(translate, input=sentence, **place, capture_output=True, text=True)
+        answer = run(*translate, text=sentence, **place)
         assert "5:45" in answer.stdout
 
 
 def test_the_backend_is_installed_once_without_force(tmp_path: Path) -> None:
     install = [COMMAND, "--install-backend", tmp_path]
-    done = forked.run(install, capture_output=True, text=True, check=True)
+    done = run(*install)
     assert done.stdout == f"installed the backend in {tmp_path}/ctranslate2\n"
     assert "--force" in _failed("--install-backend", tmp_path)
-    forked.run([*install, "--force"], capture_output=True, check=True)
+    run(*install, "--force")
     assert {path.name for path in tmp_path.iterdir()} == {"ctranslate2"}

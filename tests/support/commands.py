@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs run to their end."""
+"""Programs of the tests, run to their end or talked to."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def run(
 
     A command of the project goes by its name. `variables` are set beside those of this process.
     """
-    program, *arguments = map(str, command)
-    if program.startswith("ct2-"):
-        program = str(Path(sys.executable).with_name(program))
+    program, *arguments = _line(command)
     done = forked.run(
         [program, *arguments], cwd=folder, env={**os.environ, **variables}, input=text,
         capture_output=True, text=True, check=False,
@@ -34,3 +32,16 @@ def run(
         assert done.returncode == code, f"status {done.returncode}: {output}"
         assert "Traceback (most recent call last)" not in done.stderr, output
     return done
+
+
+def piped(*command: object) -> forked.Popen:
+    """Starts a program whose standard streams are pipes, of text."""
+    pipe = subprocess.PIPE
+    return forked.Popen(_line(command), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def _line(command: tuple[object, ...]) -> list[str]:
+    program, *arguments = map(str, command)
+    if program.startswith("ct2-"):
+        program = str(Path(sys.executable).with_name(program))
+    return [program, *arguments]

@@ -16,7 +16,7 @@ import pytest
 from ct2_triton import errors
 from ct2_triton.client import SyncTranslationClient, TranslationClient
 from ct2_triton.serve import TritonServer
-from support import commands, forked
+from support import commands
 from support.ports import free_ports
 from support.prepared import prepare_tiny
 from support.servers import MakeServer, ServerStack
@@ -213,13 +213,7 @@ def test_the_command_waits_for_a_model_that_is_loaded_later(
     missing = commands.run(*command, *place, "--retry-for=1", code=1, text="One.\n")
     assert "not ready within 1 s: " in missing.stderr
     asked = server.log_text().count("Process for ModelMetadata")
-    with forked.Popen(
-        [*command, *place, "--retry-for=100"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with commands.piped(*command, *place, "--retry-for=100") as process:
         wait_until(lambda: server.log_text().count("Process for ModelMetadata") > asked)
         assert process.poll() is None
         with InferenceServerClient(server.grpc_url) as connection:

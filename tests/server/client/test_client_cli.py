@@ -15,6 +15,7 @@ import pytest
 
 from ct2_triton.client import SyncTranslationClient
 from support import commands, forked
+from support.commands import piped
 from support.ports import free_port
 from tiny_corpus import sentences
 
@@ -69,11 +70,7 @@ def expected(
 def test_a_line_is_answered_before_the_input_ends(
     command: Callable[..., Command], expected: Callable[[str, str], str]
 ) -> None:
-    with forked.Popen(
-        command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin
-        assert process.stdout
+    with piped(*command()) as process:
         for text in ("How is your day going?", "Thank you very much."):
             process.stdin.write(text + "\n")
             process.stdin.flush()
@@ -188,16 +185,7 @@ def test_an_outage_loses_no_line(
     first = make_server(server_repository, server_arguments=only)
     texts = sentences(60, seed=9)
     place = ["--url", first.grpc_url, "--max-in-flight", "8"]
-    with forked.Popen(
-        command(*place, to="deu_Latn"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
+    with piped(*command(*place, to="deu_Latn")) as process:
         process.stdin.write("".join(f"{text}\n" for text in texts[:20]))
         process.stdin.flush()
         answers = [process.stdout.readline() for _ in range(10)]
@@ -221,15 +209,8 @@ def test_an_outage_that_does_not_end_names_the_first_line_that_is_missing(
 ) -> None:
     only = ["--model-control-mode=explicit", f"--load-model={prepared('nllb').name}"]
     own = make_server(server_repository, server_arguments=only)
-    with forked.Popen(
-        command("--url", own.grpc_url, "--retry-for", "1", to="deu_Latn"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
+    line = command("--url", own.grpc_url, "--retry-for", "1", to="deu_Latn")
+    with piped(*line) as process:
         process.stdin.write("One.\n")
         process.stdin.flush()
         process.stdout.readline()
@@ -305,16 +286,7 @@ def test_no_server_and_no_tokenizer_say_what_to_do(command: Callable[..., Comman
 
 
 def test_a_reader_that_has_had_enough_ends_it_quietly(command: Callable[..., Command]) -> None:
-    with forked.Popen(
-        command(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
+    with piped(*command()) as process:
         process.stdin.write("One.\n")
         process.stdin.flush()
         process.stdout.readline()

@@ -8,7 +8,6 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pysubs2
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from ct2_triton.subtitles import read_subtitles, write_subtitles
 from server.client.conftest import Command
 from support import forked
-from support.commands import run
+from support.commands import piped, run
 
 Expected = Callable[[list[str]], list[str]]
 
@@ -238,16 +237,12 @@ def test_the_version_that_answered_is_told(command: Command) -> None:
 
 
 def test_an_interrupt_is_one_line(command: Command) -> None:
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with forked.Popen(command(), text=True, **pipes) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    with piped(*command()) as process:
         process.stdin.write("One.\n")
         process.stdin.flush()
         assert process.stdout.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait(600) == 130
-        assert process.stderr is not None
         assert process.stderr.read() == "ct2-translate: interrupted\n"
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -26,7 +25,7 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from server.helpers import Connection
 from server.test_text_stream import ENDLESS_CONFIG
-from support import forked
+from support.commands import run
 from support.endless import ENDLESS, ROOMY, endless_model
 from support.metrics import fresh
 from support.repository import write_model
@@ -255,9 +254,8 @@ async def test_what_is_refused_and_a_good_one_after(client: TranslationClient) -
 
 
 def _command(server: TritonServer, repository: Path, *arguments: str) -> list[str]:
-    program = str(Path(sys.executable).with_name("ct2-translate"))
     model = ["--model", "demo", "--url", server.grpc_url, "--model-repository", str(repository)]
-    return [program, *model, "--from", "en", *arguments]
+    return ["ct2-translate", *model, "--from", "en", *arguments]
 
 
 def test_the_command_prints_lines_while_they_grow(server: TritonServer, repository: Path) -> None:
@@ -265,8 +263,7 @@ def test_the_command_prints_lines_while_they_grow(server: TritonServer, reposito
     printed = {}
     for stream in ([], ["--stream"]):
         command = _command(server, repository, "--to", "de", *stream)
-        done = forked.run(command, input=lines, capture_output=True, text=True, check=True)
-        printed[bool(stream)] = done.stdout
+        printed[bool(stream)] = run(*command, text=lines).stdout
     assert printed[True] == printed[False]
     assert printed[True].count("\n") == 3
 
@@ -276,15 +273,11 @@ def test_a_wrong_request_ends_the_run_once_and_a_wrong_line_does_not(
 ) -> None:
     command = _command(server, repository, "--to", "de", "--stream")
     lines = "One.\nTwo.\nThree.\n"
-    wrong = [*command, "--option", "no_such_option=1"]
-    done = forked.run(wrong, input=lines, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    [said] = done.stderr.splitlines()
+    wrong = run(*command, "--option", "no_such_option=1", code=1, text=lines)
+    [said] = wrong.stderr.splitlines()
     assert said.startswith("ct2-translate: not translated from line 1 on: ")
     assert "no_such_option" in said
-    long = f"{'word ' * 300_000}\nGood morning.\n"
-    done = forked.run(command, input=long, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    done = run(*command, code=1, text=f"{'word ' * 300_000}\nGood morning.\n")
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout.startswith("\nGuten Morgen")
 
@@ -294,8 +287,7 @@ def test_half_of_a_surrogate_pair_fails_its_line_alone(
 ) -> None:
     command = _command(server, repository, "--to", "de", "--stream", "--json-input")
     lines = '"half of \\ud83d"\n"Good morning."\n'
-    done = forked.run(command, input=lines, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    done = run(*command, code=1, text=lines)
     assert "line 1: text_input is not valid Unicode" in done.stderr
     assert done.stdout.startswith("\nGuten Morgen")
 
@@ -303,11 +295,8 @@ def test_half_of_a_surrogate_pair_fails_its_line_alone(
 @pytest.mark.parametrize("wait", [[], ["--retry-for", "5"]])
 def test_the_command_may_name_the_model_of_streams(server: TritonServer, wait: list[str]) -> None:
     """It is the only model that is asked."""
-    program = str(Path(sys.executable).with_name("ct2-translate"))
-    command = [program, "--url", server.grpc_url, "--model", "demo-stream", "--from", "en"]
-    command += ["--to", "de", "--stream", *wait]
-    done = forked.run(command, input="Good morning.", capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    command = ["ct2-translate", "--url", server.grpc_url, "--model", "demo-stream", "--from", "en"]
+    done = run(*command, "--to", "de", "--stream", *wait, text="Good morning.")
     assert done.stdout.startswith("Guten Morgen")
 
 
@@ -319,6 +308,4 @@ def test_the_command_refuses_what_does_not_grow(
     server: TritonServer, repository: Path, arguments: list[str], message: str
 ) -> None:
     command = _command(server, repository, *arguments, "--stream")
-    done = forked.run(command, input="", capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert message in done.stderr
+    assert message in run(*command, code=1, text="").stderr

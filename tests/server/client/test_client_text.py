@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -28,7 +26,7 @@ from ct2_triton.serve import TritonServer
 from reliability.observe import counts, settled
 from server.client.conftest import ENDLESS_MODEL, endless_call
 from server.helpers import Connection
-from support import forked
+from support.commands import run
 from support.prepared import prepare_tiny
 from support.waiting import wait_until
 
@@ -213,32 +211,26 @@ def test_the_synchronous_client(both: PreparedModel, server: TritonServer, tmp_p
         assert (german.target, french.target) == ("de", "fr")
 
 
-def _command(name: str, server: TritonServer, *arguments: str) -> list[str]:
-    program = str(Path(sys.executable).with_name(name))
-    return [program, "--url", server.grpc_url, "--from=en", *arguments]
-
-
 def test_ct2_translate_needs_no_tokenizer(
     both: PreparedModel, server: TritonServer, server_repository: Path, tmp_path: Path
 ) -> None:
     text = "\n".join(LINES) + "\n"
     place = f"--model-repository={server_repository}"
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        line = _command("ct2-translate", server, "--to=deu_Latn,fra_Latn", *arguments)
+    def translate(*arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        line = ["ct2-translate", "--url", server.grpc_url, "--from=en", "--to=deu_Latn,fra_Latn"]
         option = ["--option", "max_decoding_length=12", "-v"]
-        return forked.run(
-            [*line, *option], input=text, capture_output=True, text=True, cwd=tmp_path,
-            env={**os.environ, "CT2_MODEL_REPOSITORY": ""},
+        return run(
+            *line, *arguments, *option, code=code, folder=tmp_path, text=text,
+            CT2_MODEL_REPOSITORY="",
         )  # fmt: skip
 
-    by_text, by_ids = run(f"--model={TEXT}"), run(f"--model={IDS}", place)
-    assert (by_text.returncode, by_ids.returncode) == (0, 0), by_text.stderr
+    by_text, by_ids = translate(f"--model={TEXT}"), translate(f"--model={IDS}", place)
     assert by_text.stdout == by_ids.stdout
     assert by_text.stdout.count("\n") == 6
     assert f"{TEXT} takes text" in by_text.stderr
     assert f"{IDS} takes token ids" in by_ids.stderr
-    missing = run(f"--model={IDS}")
+    missing = translate(f"--model={IDS}", code=None)  # -v shows where
     assert missing.returncode == 1
     assert f"no tokenizer for model '{IDS}'" in missing.stderr
     assert f"name the model repository that holds {IDS}/tokenizer (--model" in missing.stderr
@@ -248,7 +240,7 @@ def test_ct2_live_needs_no_tokenizer(
     both: PreparedModel, server: TritonServer, tmp_path: Path
 ) -> None:
     update = '{"segment": "1", "text": "The short day.", "final": true}\n'
-    line = _command("ct2-live", server, f"--model={TEXT}", "--to=de", "--stdio")
-    done = forked.run(line, input=update, capture_output=True, text=True, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    line = ["ct2-live", "--url", server.grpc_url, f"--model={TEXT}", "--from=en", "--to=de"]
+    done = run(*line, "--stdio", folder=tmp_path, text=update)
+    assert done.stderr == ""
     assert '"target": "de"' in done.stdout

@@ -18,6 +18,7 @@ import pytest
 from ct2_triton.client import TranslationClient
 from server.live.conftest import Start, finals
 from support import forked
+from support.commands import piped, run
 from support.ports import free_port
 from support.web_metrics import web_metrics
 
@@ -282,16 +283,9 @@ def test_json_lines(command: list[str], tmp_path: Path) -> None:
         '{"segment": 1}',
         json.dumps({"segment": 1, "text": SENTENCE, "final": True, "time": 3}),
     ]
-    done = forked.run(
-        [*command, "--stdio", "--newest", "--subtitles", str(tmp_path)],
-        input="\n".join(updates),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    line = [*command, "--stdio", "--newest", "--subtitles", tmp_path]
+    done = run(*line, code=1, text="\n".join(updates))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 1, done.stderr
     assert [line for line in lines if "refused" in line] == [
         {"line": 2, "refused": "the update has no 'text'"}
     ]
@@ -304,10 +298,7 @@ def test_json_lines(command: list[str], tmp_path: Path) -> None:
 
 def test_an_interrupt_says_where_finals_are_kept(command: list[str], tmp_path: Path) -> None:
     line = [*command, "--stdio", "--subtitles", str(tmp_path)]
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with forked.Popen(line, text=True, **pipes) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    with piped(*line) as process:
         process.stdin.write(json.dumps({"segment": "1", "text": SENTENCE, "final": True}) + "\n")
         process.stdin.flush()
         caption = json.loads(process.stdout.readline())
@@ -316,7 +307,7 @@ def test_an_interrupt_says_where_finals_are_kept(command: list[str], tmp_path: P
     assert process.returncode == 130
     kept = f"the next run with {tmp_path} writes the subtitles of the finals so far"
     assert error == f"ct2-live: interrupted: {kept}\n"
-    forked.run(line, input="", check=True, text=True)
+    run(*line, text="")
     written = (tmp_path / f"{caption['target']}.srt").read_text()
     assert caption["transcript"] in written.replace("\n", " ")
 
@@ -392,12 +383,7 @@ def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
         (["--subtitles", __file__], f"cannot write subtitles into {__file__}: File exists"),
         (["--url", "localhost:1", "--retry-for", "0.1"], "ct2-live: "),
     ):
-        done = forked.run(
-            [*command, *arguments], capture_output=True, text=True, check=False, timeout=600
-        )
-        assert done.returncode == 1
-        assert message in done.stderr
-        assert "Traceback" not in done.stderr
+        assert message in run(*command, *arguments, code=1).stderr
     assert live.stop() == 0
 
 

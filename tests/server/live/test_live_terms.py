@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from ct2_triton.live import LiveOptions, LiveTranslator
 from ct2_triton.live.options import Mode
 from ct2_triton.terms import Terms
 from server.live.conftest import growing
-from support import forked
+from support.commands import run
 
 pytestmark = pytest.mark.server
 
@@ -28,10 +27,7 @@ def stdio(command: list[str], *arguments: str) -> tuple[dict[str, str], str]:
         json.dumps({"segment": one.segment, "text": one.text, "final": one.final})
         for one in growing("1", SAID)
     ]
-    done = forked.run(
-        [*command, "--stdio", "--newest", *arguments],
-        input="\n".join(lines), capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+    done = run(*command, "--stdio", "--newest", *arguments, code=None, text="\n".join(lines))
     captions: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     return {one["target"]: one["transcript"] for one in captions if one["final"]}, done.stderr
 
@@ -56,11 +52,8 @@ def test_a_final_that_loses_a_term_is_told(command: list[str]) -> None:
         {"segment": "2", "text": "Penalty for <dnt>Quixolab!", "final": True},
         {"segment": "3", "text": SAID, "final": True},
     ]
-    done = forked.run(
-        [*command, "--stdio", "--keep", "Quixolab", "--to", "de"],
-        input="\n".join(map(json.dumps, updates)), capture_output=True, text=True, check=False,
-        timeout=600,
-    )  # fmt: skip
+    line = [*command, "--stdio", "--keep", "Quixolab", "--to", "de"]
+    done = run(*line, code=None, text="\n".join(map(json.dumps, updates)))
     assert "1, deu_Latn: lost 'Quixa', 'Quixb'" in done.stderr
     finals = {one["segment"]: one for one in map(json.loads, done.stdout.splitlines())}
     assert "has no </dnt>" in finals["2"]["error"]
@@ -71,13 +64,7 @@ def test_a_final_that_loses_a_term_is_told(command: list[str]) -> None:
     ("file", "said"), [("es=x.tsv", "es is not in --to"), ("x.tsv", "cannot read the glossary")]
 )
 def test_a_glossary_that_cannot_be_is_said(command: list[str], file: str, said: str) -> None:
-    done = forked.run(
-        [*command, "--stdio", "--glossary", file],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    assert said in run(*command, "--stdio", "--glossary", file, code=1, text="").stderr
 
 
 @pytest.mark.parametrize("mode", ["final", "steady", "append"])

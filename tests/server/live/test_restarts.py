@@ -13,7 +13,7 @@ import pytest
 
 from ct2_triton.serve import TritonServer
 from server.live.conftest import Start, finals
-from support import forked
+from support.commands import run
 from support.servers import suspended
 from support.web_command import WebCommand
 
@@ -131,10 +131,6 @@ async def test_a_new_event_writes_what_a_crash_left(
 
 def test_two_events_do_not_share_a_folder(start: Start, command: list[str], tmp_path: Path) -> None:
     live = start("--subtitles", str(tmp_path))
-    second = forked.run(
-        [*command, "--port", "0", "--subtitles", str(tmp_path)],
-        capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
-    assert second.returncode == 1
+    second = run(*command, "--port", "0", "--subtitles", tmp_path, code=1)
     assert f"another ct2-live writes its subtitles into {tmp_path}" in second.stderr
     assert live.stop() == 0
