@@ -63,6 +63,12 @@ def translate(prepared: Prepared) -> Translate:
     return run
 
 
+async def refuse_long(server: FaultServer, request: Any, context: Any) -> Any:
+    if len(request.raw_input_contents[0]) > 60:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "too long today")
+    return await echo(server, request, context)
+
+
 def _objects(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
@@ -141,11 +147,8 @@ def test_another_run_sends_only_the_lines_that_failed(
     refuses = True
 
     async def fail(server: FaultServer, request: Any, context: Any) -> Any:
-        content = request.raw_input_contents[0]
-        seen[content] += 1
-        if refuses and len(content) > 60:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "too long today")
-        return await echo(server, request, context)
+        seen[request.raw_input_contents[0]] += 1
+        return await (refuse_long if refuses else echo)(server, request, context)
 
     source, output, whole = tmp_path / "in.txt", tmp_path / f"out.{kind}", tmp_path / f"all.{kind}"
     source.write_text("Short.\n" + "A long line. " * 9 + "\nLast.\n", encoding="utf-8")
@@ -170,15 +173,9 @@ def test_a_worker_that_ends_while_it_writes_loses_no_failure(
     translate: Translate, tmp_path: Path
 ) -> None:
     """Its block is translated again from any of the states that it may leave."""
-
-    async def fail(server: FaultServer, request: Any, context: Any) -> Any:
-        if len(request.raw_input_contents[0]) > 60:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "too long today")
-        return await echo(server, request, context)
-
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("Short.\n" + "A long line. " * 9 + "\n", encoding="utf-8")
-    _, blocks = translate(source, output, fail)
+    _, blocks = translate(source, output, refuse_long)
     part, failures = blocks[0].part, blocks[0].failures
     kept, listed = part.read_bytes(), failures.read_bytes()
     for state in (
@@ -192,7 +189,7 @@ def test_a_worker_that_ends_while_it_writes_loses_no_failure(
             path.unlink()
         for name, content in state.items():
             (part.parent / name).write_bytes(content)
-        done, _ = translate(source, output, fail)
+        done, _ = translate(source, output, refuse_long)
         assert done["failed"] == 1
         done, _ = translate(source, output)
         assert done["failed"] == 0
@@ -203,14 +200,9 @@ def test_a_worker_that_ends_while_it_writes_loses_no_failure(
 def test_a_failed_line_with_another_end_of_line_is_translated_by_the_next_run(
     translate: Translate, tmp_path: Path, end: str
 ) -> None:
-    async def fail(server: FaultServer, request: Any, context: Any) -> Any:
-        if len(request.raw_input_contents[0]) > 60:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "too long today")
-        return await echo(server, request, context)
-
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("Short.\n" + f"A long{end}line. " * 9 + "\n", encoding="utf-8")
-    done, _ = translate(source, output, fail)
+    done, _ = translate(source, output, refuse_long)
     assert done == {"count": 2, "failed": 1, "error": ""}
     done, blocks = translate(source, output)
     assert done == {"count": 2, "failed": 0, "error": ""}

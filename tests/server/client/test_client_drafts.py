@@ -37,19 +37,6 @@ async def test_a_draft_changes_no_answer(make_client: MakeClient) -> None:
         assert drafted.hypotheses == plain.hypotheses
 
 
-async def test_an_answer_leans_towards_a_draft(make_client: MakeClient) -> None:
-    draft = [901, 902, 903]
-    async with make_client() as client:
-        for beam_size in (1, 3):
-            call = {"beam_size": beam_size, "draft": draft, "draft_bias": 0.99, **CALL}
-            favored = await client.translate(TEXT, targets="deu_Latn", **call)
-            assert list(favored.ids[:3]) == draft
-        with pytest.raises(errors.RequestRejectedError, match="draft_bias 0.5 needs a draft"):
-            await client.translate(TEXT, targets="deu_Latn", beam_size=1, draft_bias=0.5, **CALL)
-        good = await client.translate(TEXT, targets="deu_Latn", beam_size=1, **CALL)
-        assert list(good.ids[:3]) != draft
-
-
 async def test_a_bad_draft_is_refused(make_client: MakeClient) -> None:
     async with make_client() as client:
         for targets, more, message in (

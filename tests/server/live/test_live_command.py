@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,6 @@ from support.web_metrics import web_metrics
 pytestmark = pytest.mark.server
 
 SENTENCE = "Next week in Stockholm: fog."
-
-
-@pytest.fixture
-async def web() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
 
 
 async def say(socket: aiohttp.ClientWebSocketResponse, **update: Any) -> dict[str, Any]:

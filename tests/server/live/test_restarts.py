@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,6 @@ from support.web_command import WebCommand
 pytestmark = pytest.mark.server
 
 FIRST, SECOND = "Next week in Stockholm: fog.", "Next week in London: rain."
-
-
-@pytest.fixture
-async def web() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
 
 
 async def say(web: aiohttp.ClientSession, live: WebCommand, text: str, time: float) -> Any:
