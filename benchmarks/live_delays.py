@@ -35,15 +35,6 @@ def erased_words(shown: Sequence[Words]) -> int:
     return sum(len(before) - common_words(before, after) for before, after in pairs)
 
 
-def normalized_erasure(shown: Sequence[Words]) -> float:
-    """Divide the words that were taken back by the words of the last text (NE).
-
-    Args:
-        shown: What was shown, one after the other, as words.
-    """
-    return erased_words(shown) / max(1, len(shown[-1])) if shown else 0.0
-
-
 def settled_delays(shown: Sequence[Words], delays: Sequence[float]) -> list[float]:
     """Return for each word of the last text the delay of the first text from which it is unchanged.
 

@@ -12,7 +12,7 @@ import pytest
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection, Reference
+from server.helpers import Connection, Reference, sentences
 from support.repository import write_model
 
 
@@ -77,3 +77,17 @@ def longer_vocabulary(nllb_engine_model: Path, tmp_path: Path) -> Path:
     tokens = json.loads(file.read_text())
     file.write_text(json.dumps([*tokens, *(f"surplus{i}" for i in range(10))]))
     return folder
+
+
+@pytest.fixture
+def the_same_server_still_answers(
+    server: TritonServer, connection: Connection, reference: Reference
+) -> Iterator[None]:
+    """After the test: the shared server is the process that it was, and translates."""
+    process = server.process.pid
+    yield
+    assert server.is_alive()
+    assert server.process.pid == process
+    for row, prefix in sentences(reference, 2):
+        expected = reference.translate(row, prefix, max_decoding_length=10)
+        assert connection.translate("nllb", row, prefix, max_decoding_length=10) == expected

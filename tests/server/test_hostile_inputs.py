@@ -6,7 +6,6 @@ All of them meet one and the same tritonserver process, which gives a correct an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,24 +17,11 @@ from tritonclient.utils import InferenceServerException
 from ct2_triton.serve import TritonServer
 from server.helpers import END, Connection, Reference, padded, sentences, tensor
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("the_same_server_still_answers")]
 
 MODEL = "nllb"
 ROW, PREFIX = [300, 50, 60, 70, END], [9]
 VOCABULARY = 1406
-
-
-@pytest.fixture(autouse=True)
-def the_same_server_still_answers(
-    server: TritonServer, connection: Connection, reference: Reference
-) -> Iterator[None]:
-    process = server.process.pid
-    yield
-    assert server.is_alive()
-    assert server.process.pid == process
-    for row, prefix in sentences(reference, 2):
-        expected = reference.translate(row, prefix, max_decoding_length=10)
-        assert connection.translate(MODEL, row, prefix, max_decoding_length=10) == expected
 
 
 @pytest.mark.parametrize("bad_id", [-1, -(2**31), VOCABULARY, 2**31 - 1])

@@ -7,34 +7,19 @@ Each is refused before the call, by the server of all other tests, which then an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadFailure
-from server.helpers import END, Connection, Reference, sentences
+from server.helpers import END, Connection
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("the_same_server_still_answers")]
 
 MODEL = "nllb"
 ROW, PREFIX = [300, 50, 60, 70, END], [9]
 VOCABULARY = 1406
-
-
-@pytest.fixture(autouse=True)
-def the_same_server_still_answers(
-    server: TritonServer, connection: Connection, reference: Reference
-) -> Iterator[None]:
-    process = server.process.pid
-    yield
-    assert server.is_alive()
-    assert server.process.pid == process
-    (row, prefix), *_ = sentences(reference, 1)
-    expected = reference.translate(row, prefix, max_decoding_length=10)
-    assert connection.translate(MODEL, row, prefix, max_decoding_length=10) == expected
 
 
 # What ends or hangs CTranslate2 itself, where no exception can be caught.
