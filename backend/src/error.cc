@@ -20,6 +20,8 @@ Error Internal(const char* what) noexcept {
 
 }  // namespace
 
+void ThrowInvalid(const std::string& what) { throw Error(ErrorCode::kInvalidArgument, what); }
+
 const Error& OutOfMemory() noexcept { return out_of_memory; }
 
 Error CurrentError() noexcept {

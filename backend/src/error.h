@@ -29,6 +29,9 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
+// Throws Error(kInvalidArgument).
+[[noreturn]] void ThrowInvalid(const std::string& what);
+
 // The error for exhausted memory. It is created in advance, so reporting it allocates nothing.
 const Error& OutOfMemory() noexcept;
 

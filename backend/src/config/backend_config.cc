@@ -23,10 +23,9 @@ void CheckBackendConfig(std::string_view json) {
   for (const auto& [name, value] : config["cmdline"].items()) {
     if (std::find(std::begin(kOfTriton), std::end(kOfTriton), name) != std::end(kOfTriton))
       continue;
-    throw Error(ErrorCode::kInvalidArgument,
-                "--backend-config=ctranslate2," + name + "=" + Quote(value.get<std::string>()) +
-                    " is not known: the backend takes no settings there; set parameters in the "
-                    "config.pbtxt of each model");
+    ThrowInvalid("--backend-config=ctranslate2," + name + "=" + Quote(value.get<std::string>()) +
+                 " is not known: the backend takes no settings there; set parameters in the "
+                 "config.pbtxt of each model");
   }
 }
 

@@ -16,10 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void Refuse(const std::string& text) {
-  throw Error(ErrorCode::kInvalidArgument, text);
-}
-
 [[noreturn]] void RefuseFeature(const std::string& text) {
   throw Error(ErrorCode::kUnsupported, text);
 }
@@ -116,9 +112,10 @@ std::vector<WarmUp> ReadWarmUps(const Json& config) {
     const Json inputs = Member(sample, "inputs", Json::object());
     for (const auto& [name, input] : inputs.items()) {
       if (Member(input, "random_data", false).get<bool>()) {
-        Refuse("model_warmup " + Quote(warm_up.name) + ": input " + Quote(name) +
-               " has random_data, but random ids would be outside the vocabulary; use zero_data or "
-               "input_data_file");
+        ThrowInvalid(
+            "model_warmup " + Quote(warm_up.name) + ": input " + Quote(name) +
+            " has random_data, but random ids would be outside the vocabulary; use zero_data or "
+            "input_data_file");
       }
       if (!Member(input, "zero_data", false).get<bool>()) warm_up.inputs.push_back(name);
     }
@@ -163,9 +160,9 @@ void CheckPadId(const ModelConfig& model) {
   for (const TensorSpec& output : model.outputs) {
     if (!FindRule(model.output_rules(), output.name)->holds_ids) continue;
     if (*model.engine.pad_id <= *LargestInteger(output.data_type)) continue;
-    Refuse("parameter \"pad_id\": " + std::to_string(*model.engine.pad_id) +
-           " does not fit into output " + Quote(output.name) + " of data_type " + output.data_type +
-           "; give the output a wider type");
+    ThrowInvalid("parameter \"pad_id\": " + std::to_string(*model.engine.pad_id) +
+                 " does not fit into output " + Quote(output.name) + " of data_type " +
+                 output.data_type + "; give the output a wider type");
   }
 }
 
@@ -236,7 +233,8 @@ const std::vector<TensorRule>& ModelConfig::output_rules() const {
 const TensorSpec& ModelConfig::Output(std::string_view tensor) const {
   const auto found = std::find_if(outputs.begin(), outputs.end(),
                                   [&](const TensorSpec& output) { return output.name == tensor; });
-  if (found == outputs.end()) Refuse("output " + Quote(tensor) + " is not declared by the model");
+  if (found == outputs.end())
+    ThrowInvalid("output " + Quote(tensor) + " is not declared by the model");
   return *found;
 }
 

@@ -54,8 +54,8 @@ ModelFileConfig ParseModelFileConfig(std::string_view json) {
       config.layer_norm_epsilon = epsilon->get<float>();
     }
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "config.json of the CTranslate2 model cannot be read: " + Quote(error.what(), 200));
+    ThrowInvalid("config.json of the CTranslate2 model cannot be read: " +
+                 Quote(error.what(), 200));
   }
   return config;
 }
@@ -64,8 +64,7 @@ std::vector<std::string> ParseVocabulary(std::string_view json, const std::strin
   try {
     return nlohmann::json::parse(json).get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                file + " is not a JSON array of strings: " + Quote(error.what(), 200));
+    ThrowInvalid(file + " is not a JSON array of strings: " + Quote(error.what(), 200));
   }
 }
 
@@ -74,11 +73,10 @@ std::map<std::string, std::string> ParseManifestFiles(std::string_view json) {
   try {
     files = nlohmann::json::parse(json).at("files").get<decltype(files)>();
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "ct2_model.json cannot be read: " + Quote(error.what(), 200));
+    ThrowInvalid("ct2_model.json cannot be read: " + Quote(error.what(), 200));
   }
   if (!files.empty()) return files;
-  throw Error(ErrorCode::kInvalidArgument, "ct2_model.json lists no files");
+  ThrowInvalid("ct2_model.json lists no files");
 }
 
 std::map<std::string, std::string> ParseManifestProofs(std::string_view json) {
@@ -109,8 +107,7 @@ std::string DescribeOrigin(std::string_view json) {
     }
     return text + ", " + root.at("conversion").at("quantization").get<std::string>();
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "ct2_model.json cannot be read: " + Quote(error.what(), 200));
+    ThrowInvalid("ct2_model.json cannot be read: " + Quote(error.what(), 200));
   }
 }
 
@@ -135,8 +132,7 @@ TargetIds ParseTargetIds(std::string_view json) {
       if (prefix.empty() && source.size() == 1) targets.in_source.emplace(source.front(), code);
     }
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "languages.json cannot be read: " + Quote(error.what(), 200));
+    ThrowInvalid("languages.json cannot be read: " + Quote(error.what(), 200));
   }
   if (!targets.in_prefix.empty() || !targets.in_source.empty()) targets.only.clear();
   return targets;

@@ -69,9 +69,8 @@ bool Takes(Scope from, const Parameter& parameter) {
     for (const TensorRule& input : InputRules(of_text)) all.push_back(input.name);
   }
   const auto nearest = name == kStop ? kEndToken : NearestName(name, all);
-  throw Error(ErrorCode::kInvalidArgument, "unknown parameter " + Quote(name) + "; " +
-                                               (nearest ? "did you mean " + Quote(*nearest) + "?"
-                                                        : "known are " + Joined(known)));
+  ThrowInvalid("unknown parameter " + Quote(name) + "; " +
+               (nearest ? "did you mean " + Quote(*nearest) + "?" : "known are " + Joined(known)));
 }
 
 bool IsAllowedChoice(const Parameter& parameter, const ParameterValue& value) {
@@ -117,9 +116,8 @@ void Assign(const Parameter& parameter, const ParameterValue& value, const Owner
       std::visit([&](auto member) { return ParseValue(value, range, &Field(owners, member)); },
                  parameter.member);
   if (good) return;
-  throw Error(ErrorCode::kInvalidArgument, "parameter " + Quote(parameter.name) + ": the value " +
-                                               Show(value) + " is not allowed; give " +
-                                               Allowed(parameter, engine));
+  ThrowInvalid("parameter " + Quote(parameter.name) + ": the value " + Show(value) +
+               " is not allowed; give " + Allowed(parameter, engine));
 }
 
 // Headers of one word that clients and proxies send, including those of WebDAV. Triton forwards
@@ -162,8 +160,8 @@ bool EqualsNoCase(std::string_view a, std::string_view b) {
 void NamedOnce::Add(std::string_view name) {
   const auto [known, is_new] = names_.emplace(CanonicalName(name), name);
   if (is_new) return;
-  throw Error(ErrorCode::kInvalidArgument, "parameters " + Quote(known->second) + " and " +
-                                               Quote(name) + " are the same; give one of them");
+  ThrowInvalid("parameters " + Quote(known->second) + " and " + Quote(name) +
+               " are the same; give one of them");
 }
 
 std::string_view CanonicalName(std::string_view name) {
@@ -207,9 +205,8 @@ void SetModelParameter(std::string_view name, const ParameterValue& value,
   } else if (IsIgnoredParameter(name, *engine)) {
     return;
   } else if (parameter != nullptr) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "parameter " + Quote(name) +
-                    " cannot be set in config.pbtxt; each request sets it for itself");
+    ThrowInvalid("parameter " + Quote(name) +
+                 " cannot be set in config.pbtxt; each request sets it for itself");
   } else {
     ThrowUnknown(name, Scope::kModel);
   }
@@ -224,9 +221,8 @@ void SetRequestParameter(std::string_view name, const ParameterValue& value,
   } else if (IsIgnoredParameter(name, engine) || (parameter == nullptr && IsHeader(name, value))) {
     return;
   } else if (parameter != nullptr) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "parameter " + Quote(name) +
-                    " cannot be set by a request; set it in the model's config.pbtxt");
+    ThrowInvalid("parameter " + Quote(name) +
+                 " cannot be set by a request; set it in the model's config.pbtxt");
   } else {
     ThrowUnknown(name, Scope::kRequest);
   }

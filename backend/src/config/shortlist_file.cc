@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 [[noreturn]] void Refuse(const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument, std::string(kShortlistFile) + ": " + what);
+  ThrowInvalid(std::string(kShortlistFile) + ": " + what);
 }
 
 [[noreturn]] void Refuse(const LanguageList& list, const std::string& what) {
@@ -70,8 +70,7 @@ std::vector<LanguageList> ParseShortlists(std::string_view text) {
     const auto entries = json::parse(text).at("lists");
     for (const json& entry : entries) lists.push_back(ReadList(entry));
   } catch (const json::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                std::string(kShortlistFile) + " cannot be read: " + Quote(error.what(), 200));
+    ThrowInvalid(std::string(kShortlistFile) + " cannot be read: " + Quote(error.what(), 200));
   }
   if (lists.empty()) Refuse("it has no list; write it again, or remove it to have none");
   RequireDifferent(lists);

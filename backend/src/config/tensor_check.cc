@@ -11,10 +11,6 @@
 namespace ct2triton {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& text) {
-  throw Error(ErrorCode::kInvalidArgument, text);
-}
-
 std::string Named(const std::string& kind, std::string_view name) {
   return kind + " " + Quote(name);
 }
@@ -40,23 +36,24 @@ const TensorRule& RuleOf(const std::string& kind, const std::vector<TensorRule>&
     list += (list.empty() ? "" : ", ") + std::string(rule.name);
   }
   const auto nearest = NearestName(name, known);
-  Refuse(Named(kind, name) + " is not known; " +
-         (nearest ? "did you mean " + Quote(*nearest) + "? Known" : "known") + " are " + list);
+  ThrowInvalid(Named(kind, name) + " is not known; " +
+               (nearest ? "did you mean " + Quote(*nearest) + "? Known" : "known") + " are " +
+               list);
 }
 
 void CheckOne(const std::string& named, const TensorRule& rule, const TensorSpec& tensor) {
   const bool type_fits = rule.holds_ids ? LargestInteger(tensor.data_type).has_value()
                                         : tensor.data_type == rule.data_type;
   if (!type_fits) {
-    Refuse(named + ": data_type " + tensor.data_type + " is not allowed; give " +
-           (rule.holds_ids ? "an integer type, such as " : "") + std::string(rule.data_type));
+    ThrowInvalid(named + ": data_type " + tensor.data_type + " is not allowed; give " +
+                 (rule.holds_ids ? "an integer type, such as " : "") + std::string(rule.data_type));
   }
   if (tensor.dims != rule.dims) {
-    Refuse(named + ": dims " + ShowDims(tensor.dims) + " are not allowed; give " +
-           ShowDims(rule.dims) + ", the batch dimension left out");
+    ThrowInvalid(named + ": dims " + ShowDims(tensor.dims) + " are not allowed; give " +
+                 ShowDims(rule.dims) + ", the batch dimension left out");
   }
   if (tensor.optional && !rule.may_be_optional) {
-    Refuse(named + " cannot be optional; remove optional: true");
+    ThrowInvalid(named + " cannot be optional; remove optional: true");
   }
 }
 
@@ -66,18 +63,19 @@ void CheckTensors(const std::string& kind, const std::vector<TensorRule>& rules,
                   const std::vector<TensorSpec>& tensors) {
   for (const TensorSpec& tensor : tensors) {
     const TensorRule& rule = RuleOf(kind, rules, tensor.name);
-    if (Count(tensors, tensor.name) > 1) Refuse(Named(kind, tensor.name) + " is declared twice");
+    if (Count(tensors, tensor.name) > 1)
+      ThrowInvalid(Named(kind, tensor.name) + " is declared twice");
     CheckOne(Named(kind, tensor.name), rule, tensor);
   }
   for (const TensorRule& rule : rules) {
     const bool declared = Count(tensors, rule.name) > 0;
     if (rule.required && !declared) {
-      Refuse(Named(kind, rule.name) + " is missing; declare it with data_type " +
-             std::string(rule.data_type) + " and dims " + ShowDims(rule.dims));
+      ThrowInvalid(Named(kind, rule.name) + " is missing; declare it with data_type " +
+                   std::string(rule.data_type) + " and dims " + ShowDims(rule.dims));
     }
     if (declared && !rule.companion.empty() && Count(tensors, rule.companion) == 0) {
-      Refuse(Named(kind, rule.name) + " needs " + Named(kind, rule.companion) +
-             "; declare both or none");
+      ThrowInvalid(Named(kind, rule.name) + " needs " + Named(kind, rule.companion) +
+                   "; declare both or none");
     }
   }
 }

@@ -27,10 +27,9 @@ void RequireDevice(const Device& device) {
   const std::string found =
       count == 0 ? "the CUDA driver finds no GPU on this machine"
                  : "the CUDA driver finds " + std::to_string(count) + " GPU(s), numbered from 0";
-  throw Error(ErrorCode::kInvalidArgument, "instance_group asks for " + device.Name() + ", but " +
-                                               found +
-                                               "; write kind: KIND_CPU (and a compute_type that a "
-                                               "CPU has), or name a GPU that is there");
+  ThrowInvalid("instance_group asks for " + device.Name() + ", but " + found +
+               "; write kind: KIND_CPU (and a compute_type that a "
+               "CPU has), or name a GPU that is there");
 }
 
 }  // namespace ct2triton

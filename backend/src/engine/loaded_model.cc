@@ -30,7 +30,7 @@ void RequireFittingSearch(const SearchOptions& search, const Weights& weights,
   int64_t limit = search.options().max_decoding_length;
   if (weights.target_positions()) limit = std::min(limit, *weights.target_positions());
   if (const auto complaint = SearchComplaint(search, limit, engine)) {
-    throw Error(ErrorCode::kInvalidArgument, "a row with the model's defaults: " + *complaint);
+    ThrowInvalid("a row with the model's defaults: " + *complaint);
   }
 }
 
@@ -60,10 +60,9 @@ std::map<const VocabularyMap*, std::shared_ptr<const SearchOptions>> AllSearches
 }
 
 [[noreturn]] void RefuseCall(const std::string& reason, const std::string& where = "") {
-  throw Error(ErrorCode::kInvalidArgument,
-              where + "this search needs a call of CTranslate2, because " + reason +
-                  ", and the model's parameter calls is \"refuse\"; change what needs the call, or "
-                  "let the operator set calls to \"allow\"");
+  ThrowInvalid(where + "this search needs a call of CTranslate2, because " + reason +
+               ", and the model's parameter calls is \"refuse\"; change what needs the call, or "
+               "let the operator set calls to \"allow\"");
 }
 
 std::string MebibytesText(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
@@ -136,9 +135,8 @@ void LoadedModel::RequireLoopIfNeeded(const SearchOptions& search) const {
   if (what.empty()) return;
   const std::string reason = WhyCalls(search);
   if (reason.empty()) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              what + " needs a decode loop, and calls of CTranslate2 run this search, because " +
-                  reason + "; leave " + least);
+  ThrowInvalid(what + " needs a decode loop, and calls of CTranslate2 run this search, because " +
+               reason + "; leave " + least);
 }
 
 const Device& LoadedModel::device() const { return weights_->device(); }

@@ -13,7 +13,7 @@ namespace ct2triton {
 namespace {
 
 [[noreturn]] void Refuse(const std::string& where, const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument, where + ": " + what);
+  ThrowInvalid(where + ": " + what);
 }
 
 enum class Part { kSource, kPrefix, kDraft };

@@ -17,9 +17,7 @@ using Json = nlohmann::json;
 constexpr int kVersion = 1;
 constexpr double kMostNumber = 1e15;
 
-[[noreturn]] void Refuse(const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument, "quality.json: " + what);
-}
+[[noreturn]] void Refuse(const std::string& what) { ThrowInvalid("quality.json: " + what); }
 
 [[noreturn]] void RefuseValue(const std::string& key, const Json& value,
                               const std::string& allowed) {

@@ -10,10 +10,6 @@
 namespace ct2triton {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument, what);
-}
-
 // A tensor seen as rows: [n] is one row.
 struct RowView {
   int64_t rows;
@@ -23,15 +19,15 @@ struct RowView {
 RowView ViewRows(const IdTensor& tensor, const char* name) {
   if (tensor.shape.size() == 1) return {1, tensor.shape[0]};
   if (tensor.shape.size() == 2) return {tensor.shape[0], tensor.shape[1]};
-  Refuse(std::string(name) + " has shape " + ShapeText(tensor.shape) +
-         "; allowed are [n] and [rows, n]");
+  ThrowInvalid(std::string(name) + " has shape " + ShapeText(tensor.shape) +
+               "; allowed are [n] and [rows, n]");
 }
 
 void RequireRows(int64_t rows, int64_t expected, const char* name,
                  const std::vector<int64_t>& shape) {
   if (rows == expected) return;
-  Refuse(std::string(name) + " has shape " + ShapeText(shape) + ", which is " +
-         std::to_string(rows) + " row(s), but INPUT_IDS has " + std::to_string(expected));
+  ThrowInvalid(std::string(name) + " has shape " + ShapeText(shape) + ", which is " +
+               std::to_string(rows) + " row(s), but INPUT_IDS has " + std::to_string(expected));
 }
 
 std::vector<int64_t> ReadLengths(const IdTensor& tensor, const char* name, const RowView& view,
@@ -40,9 +36,9 @@ std::vector<int64_t> ReadLengths(const IdTensor& tensor, const char* name, const
   for (size_t row = 0; row < tensor.values.size(); ++row) {
     const int64_t length = tensor.values[row];
     if (length >= 0 && length <= view.width) continue;
-    Refuse(std::string(name) + ", row " + std::to_string(row) + ": length " +
-           std::to_string(length) + " does not fit the rows of " + of + "; allowed are 0 to " +
-           std::to_string(view.width));
+    ThrowInvalid(std::string(name) + ", row " + std::to_string(row) + ": length " +
+                 std::to_string(length) + " does not fit the rows of " + of +
+                 "; allowed are 0 to " + std::to_string(view.width));
   }
   return tensor.values.Copy();
 }
@@ -120,7 +116,7 @@ std::vector<RowInput> SplitRows(const RequestTensors& tensors, std::optional<int
                                      tensors.prefix_lengths, tensor::kPrefixLengths, pad_id);
     for (size_t i = 0; i < rows.size(); ++i) rows[i].prefix = prefixes[i];
   } else if (tensors.prefix_lengths) {
-    Refuse("PREFIX_LENGTHS is given without TARGET_PREFIX");
+    ThrowInvalid("PREFIX_LENGTHS is given without TARGET_PREFIX");
   }
   return rows;
 }

@@ -20,9 +20,8 @@ namespace fs = std::filesystem;
 constexpr const char* kRecordName = "ct2_model.json";
 
 [[noreturn]] void Refuse(const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument,
-              "parameter verify_files: " + what +
-                  "; copy the model again, or prepare it again with ct2-prepare --force");
+  ThrowInvalid("parameter verify_files: " + what +
+               "; copy the model again, or prepare it again with ct2-prepare --force");
 }
 
 std::string HashOf(const fs::path& path) {

@@ -42,11 +42,11 @@ RequestTensors ReadTensors(const RequestHandle& request, const ModelConfig& conf
     } else if (input.name == tensor::kPrefixLengths) {
       tensors.prefix_lengths = ReadIds(input);
     } else {
-      throw Error(ErrorCode::kInvalidArgument, "unknown input " + Quote(input.name));
+      ThrowInvalid("unknown input " + Quote(input.name));
     }
   }
   if (!has_input_ids) {
-    throw Error(ErrorCode::kInvalidArgument, std::string(tensor::kInputIds) + " is missing");
+    ThrowInvalid(std::string(tensor::kInputIds) + " is missing");
   }
   return tensors;
 }
@@ -54,9 +54,8 @@ RequestTensors ReadTensors(const RequestHandle& request, const ModelConfig& conf
 // Called before memory for rows is allocated, because rows may have no bytes.
 void CheckRowCount(const IdTensor& ids, int64_t most) {
   if (ids.shape.size() < 2 || ids.shape.front() <= most) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              std::string(tensor::kInputIds) + ": " + std::to_string(ids.shape.front()) +
-                  " rows are more than the model's max_request_rows " + std::to_string(most));
+  ThrowInvalid(std::string(tensor::kInputIds) + ": " + std::to_string(ids.shape.front()) +
+               " rows are more than the model's max_request_rows " + std::to_string(most));
 }
 
 // Names of rows whose numbers begin at an offset.
@@ -127,12 +126,10 @@ void IdsReader::ReadHead() {
   CheckRowCount(tensors_.input_ids, config_.engine.max_request_rows);
   options_ = ReadOptions(request_, outputs, config_, &decoded_.options);
   if (decoded_.options.split != RequestOptions().split) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "parameter \"split\" is for texts, and this model takes ids; leave it out");
+    ThrowInvalid("parameter \"split\" is for texts, and this model takes ids; leave it out");
   }
   if (decoded_.options.stream) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "stream true is for texts, and this model takes ids; leave it out");
+    ThrowInvalid("stream true is for texts, and this model takes ids; leave it out");
   }
   rows_ = SplitRows(tensors_, model_.padding_to_strip());
   if (options_ && !rows_.empty()) {

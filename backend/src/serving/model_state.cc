@@ -55,10 +55,9 @@ void RequireWideIds(const std::vector<TensorSpec>& tensors, const std::vector<Te
   for (const TensorSpec& tensor : tensors) {
     if (!FindRule(rules, tensor.name)->holds_ids) continue;
     if (vocabulary_size - 1 <= *LargestInteger(tensor.data_type)) continue;
-    throw Error(ErrorCode::kInvalidArgument,
-                tensor.name + ": data_type " + tensor.data_type +
-                    " is too narrow for the ids 0 to " + std::to_string(vocabulary_size - 1) +
-                    " of the vocabulary; give it a wider type, such as TYPE_INT32");
+    ThrowInvalid(tensor.name + ": data_type " + tensor.data_type +
+                 " is too narrow for the ids 0 to " + std::to_string(vocabulary_size - 1) +
+                 " of the vocabulary; give it a wider type, such as TYPE_INT32");
   }
 }
 

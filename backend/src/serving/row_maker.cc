@@ -73,8 +73,7 @@ size_t RowMaker::MostBytesOfAnswer() const {
 }
 
 void RowMaker::RefuseText(const std::string& what, const char* input) const {
-  throw Error(ErrorCode::kInvalidArgument,
-              std::string(input) + ", row " + std::to_string(plans_.size() - 1) + ": " + what);
+  ThrowInvalid(std::string(input) + ", row " + std::to_string(plans_.size() - 1) + ": " + what);
 }
 
 void RowMaker::CheckText(const char* input, std::string_view text) const {

@@ -26,14 +26,12 @@ std::string TenantName(const std::vector<std::pair<std::string, ParameterValue>>
     const auto* text = std::get_if<std::string>(&value);
     std::string tenant = text != nullptr ? *text : Show(value);
     if (tenant.size() > kLongestName) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  tenant_header + ": a tenant's name of " + std::to_string(tenant.size()) +
-                      " bytes; give one of up to " + std::to_string(kLongestName));
+      ThrowInvalid(tenant_header + ": a tenant's name of " + std::to_string(tenant.size()) +
+                   " bytes; give one of up to " + std::to_string(kLongestName));
     }
     if (found && *found != tenant) {
-      throw Error(ErrorCode::kInvalidArgument, tenant_header + " names two tenants, " +
-                                                   Quote(*found) + " and " + Quote(tenant) +
-                                                   "; give one");
+      ThrowInvalid(tenant_header + " names two tenants, " + Quote(*found) + " and " +
+                   Quote(tenant) + "; give one");
     }
     found = std::move(tenant);
   }

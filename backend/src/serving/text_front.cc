@@ -22,10 +22,6 @@
 namespace ct2triton {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& text) {
-  throw Error(ErrorCode::kInvalidArgument, text);
-}
-
 Split SplitOf(const std::string& name) {
   if (name == "lines") return Split::kLines;
   return name == "none" ? Split::kNone : Split::kSentences;
@@ -50,9 +46,10 @@ void CheckAnswerBytes(const TextTensors& tensors, size_t targets, int64_t hypoth
     bytes += static_cast<double>(text.size());
   const double copied = bytes * static_cast<double>(targets) * static_cast<double>(hypotheses);
   if (copied <= kMost) return;
-  Refuse(std::string(tensor::kTextInput) + ": " + std::to_string(static_cast<int64_t>(bytes)) +
-         " bytes of text into " + std::to_string(targets) + " languages with " +
-         std::to_string(hypotheses) + " hypotheses may give more than 256 MiB; send fewer at once");
+  ThrowInvalid(std::string(tensor::kTextInput) + ": " +
+               std::to_string(static_cast<int64_t>(bytes)) + " bytes of text into " +
+               std::to_string(targets) + " languages with " + std::to_string(hypotheses) +
+               " hypotheses may give more than 256 MiB; send fewer at once");
 }
 
 bool Has(const std::vector<std::string>& names, const char* name) {
@@ -169,12 +166,12 @@ bool TextReader::IsNamed(const char* output) const {
 
 void TextReader::CheckStream(const DecodingOptions& decoding) const {
   if (!config_.streams) {
-    Refuse("this model sends one response, so it cannot stream; send \"stream\": true to " +
-           Quote(StreamModel(config_.name)) + ", or leave it out");
+    ThrowInvalid("this model sends one response, so it cannot stream; send \"stream\": true to " +
+                 Quote(StreamModel(config_.name)) + ", or leave it out");
   }
   if (tensors_.texts.values.size() != 1) {
-    Refuse("a stream is of one text; " + std::string(tensor::kTextInput) + " has " +
-           std::to_string(tensors_.texts.values.size()));
+    ThrowInvalid("a stream is of one text; " + std::string(tensor::kTextInput) + " has " +
+                 std::to_string(tensors_.texts.values.size()));
   }
   ValidateStream(decoding);
 }

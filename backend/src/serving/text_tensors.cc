@@ -13,10 +13,6 @@
 namespace ct2triton {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& text) {
-  throw Error(ErrorCode::kInvalidArgument, text);
-}
-
 struct TextInputs {
   std::optional<Input> texts, sources, targets, prefixes, drafts, stream;
 };
@@ -40,10 +36,10 @@ TextInputs FindInputs(const RequestHandle& request, bool batched) {
     } else if (input.name == tensor::kStream) {
       inputs.stream = std::move(input);
     } else {
-      Refuse("unknown input " + Quote(input.name));
+      ThrowInvalid("unknown input " + Quote(input.name));
     }
   }
-  if (!inputs.texts) Refuse(std::string(tensor::kTextInput) + " is missing");
+  if (!inputs.texts) ThrowInvalid(std::string(tensor::kTextInput) + " is missing");
   return inputs;
 }
 
@@ -55,8 +51,8 @@ void CheckShape(const char* name, const std::vector<int64_t>& shape,
   fits.push_back(languages && !shape.empty() ? shape.back() : 1);
   if (shape == fits) return;
   const std::string texts = leading.empty() ? "" : std::to_string(leading.front()) + ",";
-  Refuse(std::string(name) + " has shape " + ShapeText(shape) + ", it must be [" + texts +
-         (languages ? "n]" : "1]"));
+  ThrowInvalid(std::string(name) + " has shape " + ShapeText(shape) + ", it must be [" + texts +
+               (languages ? "n]" : "1]"));
 }
 
 void CheckTargets(const TextInputs& inputs, bool batched, const std::vector<int64_t>& leading,
@@ -64,12 +60,13 @@ void CheckTargets(const TextInputs& inputs, bool batched, const std::vector<int6
   CheckShape(tensor::kTargetLanguages, inputs.targets->shape, leading, true);
   const bool no_texts = batched && leading.front() == 0;
   if (inputs.targets->shape.back() == 0 && !no_texts) {
-    Refuse(std::string(tensor::kTargetLanguages) + " is empty; name at least one language");
+    ThrowInvalid(std::string(tensor::kTargetLanguages) + " is empty; name at least one language");
   }
   if (inputs.targets->shape.back() > most_targets) {
-    Refuse(std::string(tensor::kTargetLanguages) + ": " +
-           std::to_string(inputs.targets->shape.back()) +
-           " languages are more than the model's max_targets " + std::to_string(most_targets));
+    ThrowInvalid(std::string(tensor::kTargetLanguages) + ": " +
+                 std::to_string(inputs.targets->shape.back()) +
+                 " languages are more than the model's max_targets " +
+                 std::to_string(most_targets));
   }
 }
 
@@ -79,8 +76,8 @@ void CheckBesideTargets(const char* name, const Input& input, const TextInputs& 
   auto fits = leading;
   fits.push_back(inputs.targets ? inputs.targets->shape.back() : 1);
   if (input.shape == fits) return;
-  Refuse(std::string(name) + " has shape " + ShapeText(input.shape) + ", it must be " +
-         ShapeText(fits) + ": one value for each target language, empty for none");
+  ThrowInvalid(std::string(name) + " has shape " + ShapeText(input.shape) + ", it must be " +
+               ShapeText(fits) + ": one value for each target language, empty for none");
 }
 
 void CheckShapes(const TextInputs& inputs, bool batched, int64_t most_targets) {

@@ -10,8 +10,7 @@ namespace ct2triton {
 namespace {
 
 [[noreturn]] void Damaged(const char* what) {
-  throw Error(ErrorCode::kInvalidArgument,
-              std::string("it is not a SentencePiece model, or it is damaged: ") + what);
+  ThrowInvalid(std::string("it is not a SentencePiece model, or it is damaged: ") + what);
 }
 
 // Protobuf's wire format: one field after the other, each with a number and a value.

@@ -25,8 +25,7 @@ void KeepSpaces(PieceList* list) {
 
 void CheckLength(lite::StatusCode status, std::string_view text) {
   if (status == lite::StatusCode::kOk) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              "a text of " + std::to_string(text.size()) + " bytes is too long to split");
+  ThrowInvalid("a text of " + std::to_string(text.size()) + " bytes is too long to split");
 }
 
 }  // namespace
@@ -39,7 +38,7 @@ PieceModel::PieceModel(const std::filesystem::path& file, Spaces spaces) {
     processor_ = std::make_unique<const lite::SentencePieceLiteProcessor>(
         std::make_shared<std::string>(FlatModel(list)));
     if (processor_->status() != lite::StatusCode::kOk) {
-      throw Error(ErrorCode::kInvalidArgument, "SentencePiece Lite cannot read it");
+      ThrowInvalid("SentencePiece Lite cannot read it");
     }
     for (const PieceList::Piece& piece : list.pieces) types_.push_back(piece.type);
     unk_surface_ = list.unk_surface;

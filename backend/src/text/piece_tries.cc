@@ -16,9 +16,7 @@ namespace {
 // Bit 31 is set in a unit that holds a value.
 constexpr uint32_t kLeaf = 1U << 31;
 
-[[noreturn]] void Refuse(const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument, "it cannot be used: " + what);
-}
+[[noreturn]] void Refuse(const std::string& what) { ThrowInvalid("it cannot be used: " + what); }
 
 // If `values` is null, keys have no values, and no two keys share units.
 void Build(const std::vector<std::string_view>& keys, const int* values, Darts::DoubleArray* trie) {

@@ -49,10 +49,9 @@ const Family& FamilyOf(const TokenRules& rules, const std::filesystem::path& fol
     if (family.name == rules.family) return family;
     known += (known.empty() ? "" : ", ") + std::string(family.name);
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              Quote((folder / "languages.json").string(), 200) + " names the family " +
-                  Quote(rules.family) + ", which is not one of " + known +
-                  "; correct it, or prepare the model again with this version of ct2-prepare");
+  ThrowInvalid(Quote((folder / "languages.json").string(), 200) + " names the family " +
+               Quote(rules.family) + ", which is not one of " + known +
+               "; correct it, or prepare the model again with this version of ct2-prepare");
 }
 
 bool HasText(PieceType type) {
@@ -63,8 +62,7 @@ nlohmann::json ReadJson(const std::filesystem::path& file) {
   try {
     return nlohmann::json::parse(FileContent(file));
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "cannot read " + Quote(file.string(), 200) + ": " + Quote(error.what(), 200));
+    ThrowInvalid("cannot read " + Quote(file.string(), 200) + ": " + Quote(error.what(), 200));
   }
 }
 
@@ -159,10 +157,9 @@ class PiecesReader {
     std::unordered_map<std::string_view, int> ids;  // the first ID of a repeated piece
     for (size_t i = 0; i < tokens.size(); ++i) ids.emplace(tokens[i], static_cast<int>(i));
     if (rules_.unk_id < 0 || static_cast<size_t>(rules_.unk_id) >= of_source.size()) {
-      throw Error(ErrorCode::kInvalidArgument, "the vocabulary in " + Quote(folder_.string(), 200) +
-                                                   " has " + std::to_string(of_source.size()) +
-                                                   " entries, and none for the unknown token " +
-                                                   std::to_string(rules_.unk_id));
+      ThrowInvalid("the vocabulary in " + Quote(folder_.string(), 200) + " has " +
+                   std::to_string(of_source.size()) + " entries, and none for the unknown token " +
+                   std::to_string(rules_.unk_id));
     }
     const auto unknown = ids.find(of_source[static_cast<size_t>(rules_.unk_id)]);
     const int unknown_id = unknown == ids.end() ? rules_.unk_id : unknown->second;
@@ -217,9 +214,8 @@ class PiecesReader {
   // Makes room for an id.
   Pieces::Surface& SurfaceOf(int id, std::string_view piece) {
     if (id < 0 || id > kLastId) {
-      throw Error(ErrorCode::kInvalidArgument, "the vocabulary in " + Quote(folder_.string(), 200) +
-                                                   " gives " + Quote(piece) + " the id " +
-                                                   std::to_string(id));
+      ThrowInvalid("the vocabulary in " + Quote(folder_.string(), 200) + " gives " + Quote(piece) +
+                   " the id " + std::to_string(id));
     }
     auto& surfaces = pieces_->surfaces_;
     if (surfaces.size() <= static_cast<size_t>(id)) surfaces.resize(static_cast<size_t>(id) + 1);
@@ -251,8 +247,8 @@ std::unique_ptr<const Pieces> Pieces::Read(const std::filesystem::path& folder,
   try {
     return PiecesReader(folder, rules, split).Read();
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument, "the vocabulary in " + Quote(folder.string(), 200) +
-                                                 " is damaged: " + Quote(error.what(), 200));
+    ThrowInvalid("the vocabulary in " + Quote(folder.string(), 200) +
+                 " is damaged: " + Quote(error.what(), 200));
   }
 }
 

@@ -65,10 +65,6 @@ const char* InputOf(Side side) {
   return side == Side::kSource ? "source_language" : "target_languages";
 }
 
-[[noreturn]] void Refuse(const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument, what);
-}
-
 Language ParseLanguage(const nlohmann::json& entry) {
   Language language;
   entry.at("code").get_to(language.code);
@@ -125,7 +121,7 @@ TokenRules TokenRules::Parse(std::string_view content, const std::string& name) 
   TokenRules rules;
   try {
     const auto root = nlohmann::json::parse(content);
-    if (root.at("format").get<int>() != kFormat) Refuse(damaged + "its format" + mend);
+    if (root.at("format").get<int>() != kFormat) ThrowInvalid(damaged + "its format" + mend);
     ParseRules(root, &rules);
     size_t index = 0;
     for (const nlohmann::json& entry : root.at("languages")) {
@@ -139,7 +135,7 @@ TokenRules TokenRules::Parse(std::string_view content, const std::string& name) 
       rules.script_by_name_[Folded(alias)] = script.get<std::string>();
     }
   } catch (const nlohmann::json::exception& error) {
-    Refuse(damaged + Quote(error.what(), 200) + mend);
+    ThrowInvalid(damaged + Quote(error.what(), 200) + mend);
   }
   for (size_t i = 0; i < rules.languages.size(); ++i) {
     rules.by_name_[Folded(rules.languages[i].code)] = i;
@@ -156,13 +152,13 @@ const Language* TokenRules::Find(std::string_view name, Side side) const {
   const Language* found = ByName(folded);
   const auto script = script_by_name_.find(folded);
   if (found == nullptr && script != script_by_name_.end()) {
-    Refuse(Quote(name) + " is written in the script " + script->second +
-           ", which the model does not have; " + Nearest(folded, side));
+    ThrowInvalid(Quote(name) + " is written in the script " + script->second +
+                 ", which the model does not have; " + Nearest(folded, side));
   }
   if (found == nullptr) found = ByName(WithoutRegion(folded));
   if (found == nullptr || !Has(*found, side)) {
-    Refuse(std::string("the model has no ") + Name(side) + " language " + Quote(name) + "; " +
-           Nearest(folded, side));
+    ThrowInvalid(std::string("the model has no ") + Name(side) + " language " + Quote(name) + "; " +
+                 Nearest(folded, side));
   }
   return found;
 }
@@ -172,8 +168,8 @@ const Language* TokenRules::Default(Side side) const {
   const auto first = std::find_if(languages.begin(), languages.end(), has_side);
   if (std::count_if(languages.begin(), languages.end(), has_side) == 1) return &*first;
   if (!(side == Side::kSource ? source_required : target_required)) return nullptr;
-  Refuse(std::string("this model needs a ") + Name(side) + " language in " + InputOf(side) + "; " +
-         KnownLanguages(languages, side));
+  ThrowInvalid(std::string("this model needs a ") + Name(side) + " language in " + InputOf(side) +
+               "; " + KnownLanguages(languages, side));
 }
 
 const Language* TokenRules::ByName(std::string_view folded) const {

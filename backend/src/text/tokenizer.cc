@@ -19,10 +19,9 @@ void CheckUtf8(std::string_view text) {
   if (!offset) return;
   constexpr char kDigits[] = "0123456789ABCDEF";
   const auto byte = static_cast<unsigned char>(text[*offset]);
-  throw Error(ErrorCode::kInvalidArgument, "the text is not valid UTF-8: byte 0x" +
-                                               std::string{kDigits[byte >> 4], kDigits[byte & 15]} +
-                                               " at offset " + std::to_string(*offset) +
-                                               " begins no character");
+  ThrowInvalid("the text is not valid UTF-8: byte 0x" +
+               std::string{kDigits[byte >> 4], kDigits[byte & 15]} + " at offset " +
+               std::to_string(*offset) + " begins no character");
 }
 
 }  // namespace

@@ -11,10 +11,6 @@
 namespace ct2triton {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& text) {
-  throw Error(ErrorCode::kInvalidArgument, text);
-}
-
 struct Buffer {
   const void* data = nullptr;
   uint64_t byte_size = 0;
@@ -28,7 +24,7 @@ Buffer ReadBuffer(const Input& input, uint32_t index) {
                                          &memory_type, &memory_type_id),
                "reading an input");
   if (memory_type == TRITONSERVER_MEMORY_GPU) {
-    Refuse(input.name + " is in GPU memory; send it from CPU memory");
+    ThrowInvalid(input.name + " is in GPU memory; send it from CPU memory");
   }
   return buffer;
 }
@@ -37,7 +33,7 @@ Buffer ReadBuffer(const Input& input, uint32_t index) {
 uint64_t ShapeTimes(const Input& input, uint64_t each) {
   for (const int64_t dim : input.shape) {
     if (dim < 0 || __builtin_mul_overflow(each, static_cast<uint64_t>(dim), &each)) {
-      Refuse(input.name + ": bad dimension " + std::to_string(dim));
+      ThrowInvalid(input.name + ": bad dimension " + std::to_string(dim));
     }
   }
   return each;
@@ -47,8 +43,8 @@ uint64_t ShapeTimes(const Input& input, uint64_t each) {
 size_t ElementCount(const Input& input, size_t element_bytes) {
   const uint64_t bytes = ShapeTimes(input, element_bytes);
   if (bytes != input.byte_size) {
-    Refuse(input.name + ": its shape needs " + std::to_string(bytes) + " bytes, " +
-           std::to_string(input.byte_size) + " came");
+    ThrowInvalid(input.name + ": its shape needs " + std::to_string(bytes) + " bytes, " +
+                 std::to_string(input.byte_size) + " came");
   }
   return bytes / element_bytes;
 }
@@ -83,8 +79,8 @@ Input DescribeInput(TRITONBACKEND_Input* handle) {
 IdTensor ReadIds(const Input& input) {
   const auto type = IntegerTypeOf(input.type);
   if (!type) {
-    Refuse(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +
-           ", it must be of an integer type");
+    ThrowInvalid(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +
+                 ", it must be of an integer type");
   }
   const size_t count = ElementCount(input, ByteSize(*type));
   IdTensor tensor;
@@ -96,15 +92,15 @@ IdTensor ReadIds(const Input& input) {
     tensor.joined = JoinBuffers(input);
     whole = {tensor.joined->data(), tensor.joined->size()};
   }
-  if (whole.byte_size != input.byte_size) Refuse(input.name + ": its data is incomplete");
+  if (whole.byte_size != input.byte_size) ThrowInvalid(input.name + ": its data is incomplete");
   tensor.values = IdView(whole.data, count, *type);
   return tensor;
 }
 
 bool ReadFlag(const Input& input) {
   if (input.type != TRITONSERVER_TYPE_BOOL) {
-    Refuse(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +
-           ", it must be of type BOOL");
+    ThrowInvalid(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +
+                 ", it must be of type BOOL");
   }
   ElementCount(input, 1);
   const auto bytes = JoinBuffers(input);
@@ -113,13 +109,14 @@ bool ReadFlag(const Input& input) {
 
 StringTensor ReadStrings(const Input& input) {
   if (input.type != TRITONSERVER_TYPE_BYTES) {
-    Refuse(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +
-           ", it must be of type BYTES");
+    ThrowInvalid(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +
+                 ", it must be of type BYTES");
   }
   constexpr size_t kLengthBytes = 4;  // little-endian, before each string
   const uint64_t count = ShapeTimes(input, 1);
   const auto refuse_count = [&] {
-    Refuse(input.name + ": its shape needs " + std::to_string(count) + " strings, other data came");
+    ThrowInvalid(input.name + ": its shape needs " + std::to_string(count) +
+                 " strings, other data came");
   };
   if (count > input.byte_size / kLengthBytes) refuse_count();
   StringTensor tensor;
@@ -131,7 +128,7 @@ StringTensor ReadStrings(const Input& input) {
     uint32_t size = 0;
     for (size_t i = kLengthBytes; i-- > 0;) size = size << 8 | static_cast<unsigned char>(rest[i]);
     rest.remove_prefix(kLengthBytes);
-    if (size > rest.size()) Refuse(input.name + ": a string is longer than the data");
+    if (size > rest.size()) ThrowInvalid(input.name + ": a string is longer than the data");
     tensor.values.push_back(rest.substr(0, size));
     rest.remove_prefix(size);
   }

@@ -97,8 +97,7 @@ Device InstanceDevice(TRITONBACKEND_ModelInstance* instance) {
   ThrowIfError(TRITONBACKEND_ModelInstanceKind(instance, &kind), "reading an instance's kind");
   if (kind == TRITONSERVER_INSTANCEGROUPKIND_CPU) return Device{Device::Kind::kCpu, 0};
   if (kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "instance_group: the kind must be KIND_CPU or KIND_GPU");
+    ThrowInvalid("instance_group: the kind must be KIND_CPU or KIND_GPU");
   }
   int32_t index = 0;
   ThrowIfError(TRITONBACKEND_ModelInstanceDeviceId(instance, &index),

@@ -43,8 +43,8 @@ std::vector<fs::path> Candidates(const fs::path& model_folder, uint64_t version,
   std::vector<fs::path> candidates;
   const fs::path named = config.default_model_filename;
   if (named.filename() != named) {
-    throw Error(ErrorCode::kInvalidArgument, "default_model_filename: '" + named.string() +
-                                                 "' must be a name in the version folder");
+    ThrowInvalid("default_model_filename: '" + named.string() +
+                 "' must be a name in the version folder");
   }
   if (!named.empty() && named != "model") candidates.push_back(version_folder / named);
   candidates.push_back(version_folder / "model");

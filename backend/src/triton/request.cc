@@ -22,8 +22,7 @@ ParameterValue ReadParameterValue(TRITONSERVER_ParameterType type, const void* v
     default:
       break;
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              name + ": a parameter must be an integer, a number, a boolean or a string");
+  ThrowInvalid(name + ": a parameter must be an integer, a number, a boolean or a string");
 }
 
 }  // namespace

@@ -30,8 +30,7 @@ void* Response::AddOutput(const std::string& name, TRITONSERVER_DataType type,
       TRITONBACKEND_OutputBuffer(output, &buffer, byte_size, &memory_type, &memory_type_id),
       name.c_str());
   if (memory_type == TRITONSERVER_MEMORY_GPU) {
-    throw Error(ErrorCode::kInvalidArgument,
-                name + " is wanted in GPU memory; ask for it in CPU memory");
+    ThrowInvalid(name + " is wanted in GPU memory; ask for it in CPU memory");
   }
   return buffer;
 }

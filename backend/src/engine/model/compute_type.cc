@@ -17,9 +17,8 @@ ElementType ResolveComputeType(const std::string& compute_type, ElementType stor
                                                            {"int8_float32", ElementType::kInt8}};
   const auto found = known.find(compute_type);
   if (found != known.end()) return found->second;
-  throw Error(ErrorCode::kInvalidArgument,
-              "parameter compute_type: no CPU computes with " + Quote(compute_type) +
-                  "; allowed are default, auto, float32, int8, int8_float32 and int16");
+  ThrowInvalid("parameter compute_type: no CPU computes with " + Quote(compute_type) +
+               "; allowed are default, auto, float32, int8, int8_float32 and int16");
 }
 
 }  // namespace ct2triton

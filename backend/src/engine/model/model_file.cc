@@ -283,8 +283,7 @@ void ModelFile::Foreign(const std::string& what) const {
 }
 
 void ModelFile::Damaged(const std::string& what) const {
-  throw Error(ErrorCode::kInvalidArgument,
-              path_ + " is damaged: " + what + "; copy or convert the model again");
+  ThrowInvalid(path_ + " is damaged: " + what + "; copy or convert the model again");
 }
 
 const Variable* ModelFile::Find(const std::string& name) const {

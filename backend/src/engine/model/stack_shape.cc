@@ -274,9 +274,8 @@ std::shared_ptr<const AlignmentHeads> ChooseAlignment(const EngineOptions& engin
   if (!engine.alignment_layer && engine.alignment_heads.empty()) return nullptr;
   const auto require = [](const char* name, int64_t value, size_t count, const char* of) {
     if (value < static_cast<int64_t>(count)) return;
-    throw Error(ErrorCode::kInvalidArgument,
-                std::string("parameter ") + name + ": the decoder has no " + of + " " +
-                    std::to_string(value) + "; allowed are 0 to " + std::to_string(count - 1));
+    ThrowInvalid(std::string("parameter ") + name + ": the decoder has no " + of + " " +
+                 std::to_string(value) + "; allowed are 0 to " + std::to_string(count - 1));
   };
   auto chosen = std::make_shared<AlignmentHeads>(shape.alignment);
   if (engine.alignment_layer) {

@@ -30,10 +30,9 @@ void RequireMapLine(const std::string& directory) {
   std::ifstream file(path);
   std::string line;
   if (!file || std::getline(file, line)) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              path.string() +
-                  " is empty or not a file; write the vocabulary map again, or remove "
-                  "it to have none");
+  ThrowInvalid(path.string() +
+               " is empty or not a file; write the vocabulary map again, or remove "
+               "it to have none");
 }
 
 std::optional<VocabularyMap> ReadVocabularyMap(const Weights& weights) {
@@ -46,14 +45,13 @@ VocabularyLists ReadVocabularyLists(const Weights& weights) {
   const fs::path path = fs::path(weights.directory()) / kShortlistFile;
   if (!fs::exists(path)) return {};
   if (weights.vocabulary_map()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                weights.directory() + " has both vmap.txt and " + kShortlistFile +
-                    "; keep one list for all languages, or one for each");
+    ThrowInvalid(weights.directory() + " has both vmap.txt and " + kShortlistFile +
+                 "; keep one list for all languages, or one for each");
   }
   const std::ifstream file(path);
   std::stringstream text;
   if (!file || !fs::is_regular_file(path) || !(text << file.rdbuf())) {
-    throw Error(ErrorCode::kInvalidArgument, path.string() + " cannot be read, or is empty");
+    ThrowInvalid(path.string() + " cannot be read, or is empty");
   }
   return VocabularyLists(ParseShortlists(text.str()), weights.source(), weights.target(),
                          weights.end_id(), AlwaysCandidates(weights));

@@ -14,11 +14,10 @@ void RequireKnown(const LanguageList& list, const char* member, int64_t id, cons
                   const Vocabulary& vocabulary) {
   const auto size = static_cast<int64_t>(vocabulary.size());
   if (id >= 0 && id < size) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              std::string(kShortlistFile) + ": the list of " + Quote(list.language) + " has " +
-                  std::to_string(id) + " in " + member + ", which is not in the " + side +
-                  " vocabulary, ids 0 to " + std::to_string(size - 1) +
-                  "; the files do not belong together, prepare the model again");
+  ThrowInvalid(std::string(kShortlistFile) + ": the list of " + Quote(list.language) + " has " +
+               std::to_string(id) + " in " + member + ", which is not in the " + side +
+               " vocabulary, ids 0 to " + std::to_string(size - 1) +
+               "; the files do not belong together, prepare the model again");
 }
 
 }  // namespace

@@ -13,10 +13,8 @@ VocabularyMap::VocabularyMap(std::istream& file, const Vocabulary& vocabulary, i
                              const std::vector<int64_t>& own)
     : always_(vocabulary.size()) {
   const auto refuse = [](size_t number, const char* what) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        "vmap.txt, line " + std::to_string(number) + ": " + what +
-            "; a line is a source n-gram, one tab, and target tokens between single spaces");
+    ThrowInvalid("vmap.txt, line " + std::to_string(number) + ": " + what +
+                 "; a line is a source n-gram, one tab, and target tokens between single spaces");
   };
   bool has_always = false;
   size_t number = 0;

@@ -58,10 +58,9 @@ WeightRows::WeightRows(const ModelFile& file, const std::string& scope, ElementT
   }
   scales_ = file.Floats(scope + "/weight_scale");
   if (static_cast<int64_t>(scales_.size()) == outputs()) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              "model.bin is damaged: its variable " + scope + "/weight_scale has " +
-                  std::to_string(scales_.size()) + " numbers for the " + std::to_string(outputs()) +
-                  " rows of the weight; convert the model again");
+  ThrowInvalid("model.bin is damaged: its variable " + scope + "/weight_scale has " +
+               std::to_string(scales_.size()) + " numbers for the " + std::to_string(outputs()) +
+               " rows of the weight; convert the model again");
 }
 
 void WeightRows::Read(int64_t first, int64_t count, Block* block) const {

@@ -20,10 +20,9 @@ ModelFileConfig ReadModelFileConfig(const std::string& directory) {
   const fs::path path = fs::path(directory) / "config.json";
   std::ifstream file(path);
   if (!file) {
-    throw Error(ErrorCode::kInvalidArgument,
-                directory +
-                    " has no config.json that can be read: the model was converted by an "
-                    "old version of CTranslate2, convert it again");
+    ThrowInvalid(directory +
+                 " has no config.json that can be read: the model was converted by an "
+                 "old version of CTranslate2, convert it again");
   }
   std::stringstream text;
   text << file.rdbuf();
@@ -115,10 +114,9 @@ void Weights::CheckEmbeddingRows() const {
   const auto target_rows = Rows("decoder/embeddings/weight");
   const auto check = [&](const char* side, size_t tokens, const std::optional<int64_t>& rows) {
     if (!rows || static_cast<int64_t>(tokens) == *rows) return;
-    throw Error(ErrorCode::kInvalidArgument,
-                directory_ + ": the " + side + " vocabulary has " + std::to_string(tokens) +
-                    " tokens but its embedding table has " + std::to_string(*rows) +
-                    " rows; the files do not belong together, convert the model again");
+    ThrowInvalid(directory_ + ": the " + side + " vocabulary has " + std::to_string(tokens) +
+                 " tokens but its embedding table has " + std::to_string(*rows) +
+                 " rows; the files do not belong together, convert the model again");
   };
   check("source", source().size(), source_rows);
   check("target", target().size(), target_rows);

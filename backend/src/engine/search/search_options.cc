@@ -12,7 +12,7 @@ namespace ct2triton {
 namespace {
 
 [[noreturn]] void Refuse(const std::string& parameter, const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument, "parameter " + parameter + ": " + what);
+  ThrowInvalid("parameter " + parameter + ": " + what);
 }
 
 int64_t Resolve(const Token& token, const std::string& parameter, const Vocabulary& vocabulary) {

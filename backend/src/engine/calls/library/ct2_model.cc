@@ -18,8 +18,7 @@ ctranslate2::ComputeType ComputeTypeByName(const std::string& name) {
   try {
     return ctranslate2::str_to_compute_type(name);
   } catch (const std::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "parameter compute_type: " + std::string(error.what()));
+    ThrowInvalid("parameter compute_type: " + std::string(error.what()));
   }
 }
 
@@ -34,9 +33,8 @@ std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& direct
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::invalid_argument& error) {
-    throw Error(ErrorCode::kInvalidArgument, "CTranslate2 cannot load " + directory +
-                                                 " with compute_type \"" + compute_type + "\" on " +
-                                                 device.Name() + ": " + error.what());
+    ThrowInvalid("CTranslate2 cannot load " + directory + " with compute_type \"" + compute_type +
+                 "\" on " + device.Name() + ": " + error.what());
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kUnavailable, "CTranslate2 cannot load " + directory + " on " +
                                              device.Name() + ": " + error.what());

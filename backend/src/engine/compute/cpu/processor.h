@@ -52,8 +52,7 @@ const Kernel& KernelNamed(const std::vector<const Kernel*>& kernels, const std::
     if (name == kernel->name) return *kernel;
     names += (names.empty() ? "" : ", ") + std::string(kernel->name);
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              "no kernel \"" + name + "\"; this processor runs " + names);
+  ThrowInvalid("no kernel \"" + name + "\"; this processor runs " + names);
 }
 
 }  // namespace ct2triton

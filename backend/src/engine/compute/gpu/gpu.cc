@@ -114,8 +114,8 @@ Gpu::Gpu(const GpuPlace& place)
   int count = 0;
   Check(driver_.device_count(&count), "no devices are listed");
   if (ordinal < 0 || ordinal >= count) {
-    throw Error(ErrorCode::kInvalidArgument, "there is no GPU " + std::to_string(ordinal) +
-                                                 "; this machine has " + std::to_string(count));
+    ThrowInvalid("there is no GPU " + std::to_string(ordinal) + "; this machine has " +
+                 std::to_string(count));
   }
   Check(driver_.device_get(&device_, ordinal), "the device cannot be opened");
   std::vector<char> name(256);

@@ -126,9 +126,8 @@ std::vector<int> GpuDecoder::Encode(const std::vector<std::vector<int>>& sources
   const size_t most = std::min(limits_.source_tokens, limits_.encoded_tokens);
   for (const auto& source : sources) {
     if (source.empty() || source.size() > most) {
-      throw Error(ErrorCode::kInvalidArgument, "a source has " + std::to_string(source.size()) +
-                                                   " tokens; allowed are 1 to " +
-                                                   std::to_string(most));
+      ThrowInvalid("a source has " + std::to_string(source.size()) + " tokens; allowed are 1 to " +
+                   std::to_string(most));
     }
     RequireTokens(source, weights_.encoder());
   }
@@ -152,8 +151,7 @@ std::vector<int> GpuDecoder::Encode(const std::vector<std::vector<int>>& sources
 void GpuDecoder::RequireTokens(const std::vector<int>& tokens, const SideWeights& side) {
   for (const int token : tokens) {
     if (token >= 0 && token < side.embedding.n) continue;
-    throw Error(ErrorCode::kInvalidArgument,
-                "token " + std::to_string(token) + " is not in the vocabulary");
+    ThrowInvalid("token " + std::to_string(token) + " is not in the vocabulary");
   }
 }
 
@@ -318,9 +316,8 @@ void GpuDecoder::AddGiven(const GivenTokens& given, std::vector<int>* token,
   const size_t most =
       follows ? std::min(known.rules.limit, limits_.target_tokens) : limits_.target_tokens;
   if (given.outputs > tokens.size() || end > most) {
-    throw Error(ErrorCode::kInvalidArgument, "a step cannot run tokens " +
-                                                 std::to_string(given.position) + " to " +
-                                                 std::to_string(end) + " of a sequence");
+    ThrowInvalid("a step cannot run tokens " + std::to_string(given.position) + " to " +
+                 std::to_string(end) + " of a sequence");
   }
   RequireTokens(tokens, weights_.decoder());
   if (given.places.empty()) {
@@ -350,9 +347,8 @@ GpuDecoder::Step GpuDecoder::Give(const std::vector<GivenTokens>& rows,
   std::vector<Wanted> wanted;
   for (const GivenTokens& row : rows) AddGiven(row, &token, &position, &sequence, &wanted);
   if (token.size() > limits_.step_tokens) {
-    throw Error(ErrorCode::kInvalidArgument, "a step has " + std::to_string(token.size()) +
-                                                 " tokens; allowed are " +
-                                                 std::to_string(limits_.step_tokens));
+    ThrowInvalid("a step has " + std::to_string(token.size()) + " tokens; allowed are " +
+                 std::to_string(limits_.step_tokens));
   }
   const int bucket = Bucket(token.size());
   token.resize(static_cast<size_t>(bucket));

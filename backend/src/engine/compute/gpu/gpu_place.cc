@@ -28,9 +28,8 @@ std::optional<GpuPlace> PlaceOf(const Device& device) {
     if (std::string(chosen) == "emulated") {
       return GpuPlace{"libct2triton_emulated_gpu.so", device.index, ""};
     }
-    throw Error(ErrorCode::kInvalidArgument, "the environment variable CT2_TRITON_GPU is \"" +
-                                                 std::string(chosen) +
-                                                 "\"; it may be \"emulated\", or not be set");
+    ThrowInvalid("the environment variable CT2_TRITON_GPU is \"" + std::string(chosen) +
+                 "\"; it may be \"emulated\", or not be set");
   }
   if (device.kind != Device::Kind::kGpu) return std::nullopt;
   return GpuPlace{"libcuda.so.1", device.index, ImagesFile()};

@@ -53,7 +53,7 @@ int GpuDecoder::AddList(const std::vector<int>& tokens) {
   gpu_.MakeCurrent();
   const bool ascends = std::is_sorted(tokens.begin(), tokens.end(), std::less_equal<int>());
   if (tokens.empty() || !ascends || tokens.front() < 0 || tokens.back() >= weights_.outputs()) {
-    throw Error(ErrorCode::kInvalidArgument, "a list needs ascending tokens of the vocabulary");
+    ThrowInvalid("a list needs ascending tokens of the vocabulary");
   }
   lists_.push_back(weights_.Select(tokens));
   list_ids_.emplace_back(gpu_, tokens);
