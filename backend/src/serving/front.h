@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "config/request_options.h"
@@ -49,6 +51,14 @@ class AnswerStream : public AnswerEncoder {
 };
 
 struct DecodedRequest {
+  // Adds the next row.
+  void Add(CheckedRow row) {
+    bytes += sizeof(row) +
+             sizeof(Ids::value_type) * (row.source.size() + row.prefix.size() + row.draft.size());
+    if (retries) bytes += retries->Add(row);
+    rows.push_back(std::move(row));
+  }
+
   RequestOptions options;
   std::vector<CheckedRow> rows;
   std::unique_ptr<AnswerEncoder> encoder;
@@ -73,11 +83,7 @@ class RequestReader {
   virtual DecodedRequest Take() = 0;
 };
 
-class Front {
- public:
-  virtual ~Front() = default;
-  // `request` outlives the reader.
-  virtual std::unique_ptr<RequestReader> Start(const RequestHandle& request) const = 0;
-};
+// Starts to read a request, which outlives the reader.
+using Front = std::function<std::unique_ptr<RequestReader>(const RequestHandle& request)>;
 
 }  // namespace ct2triton

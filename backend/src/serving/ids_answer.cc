@@ -6,6 +6,7 @@
 
 #include "config/tensor_table.h"
 #include "error.h"
+#include "quality/token_text.h"
 #include "rows/row_tensors.h"
 #include "serving/output_tensor.h"
 
@@ -63,28 +64,48 @@ void WriteOutput(const TensorSpec& spec, const AnswerTensors& answer, Response* 
 
 }  // namespace
 
-IdsAnswer::IdsAnswer(const ModelConfig& config, std::vector<std::string> wanted, bool batched,
-                     int64_t pad_id, std::shared_ptr<const IdsVerdicts> verdicts,
-                     ModelMetrics* metrics)
+IdsAnswer::IdsAnswer(const ModelConfig& config, const LoadedModel& model,
+                     const TargetIds& languages, const Judging& judging,
+                     std::vector<std::string> wanted, bool batched)
     : config_(config),
+      model_(model),
+      languages_(languages),
+      judging_(judging),
       wanted_(std::move(wanted)),
-      batched_(batched),
-      pad_id_(pad_id),
-      verdicts_(std::move(verdicts)),
-      metrics_(metrics) {}
+      batched_(batched) {}
+
+size_t IdsAnswer::Add(const CheckedRow& row) {
+  if (judging_.judge == nullptr) return 0;
+  sources_.push_back(
+      {row.source, languages_.Of(row.source, row.prefix), languages_.SourceOf(row.source)});
+  return sizeof(Source) + row.source.size() * sizeof(Ids::value_type);
+}
+
+Verdict IdsAnswer::Judge(size_t row, const RowResult& result) const {
+  const Hypothesis& best = result.hypotheses.front();
+  if (best.finish == FinishReason::kEmpty) return Verdict::Clear();
+  const Source& given = sources_[row];
+  std::vector<Span> source_places;
+  std::vector<Span> target_places;
+  const std::string source = TokenText(model_.SourceTokens(given.ids), &source_places);
+  const std::string target = TokenText(model_.TargetTokens(best.ids), &target_places);
+  const Alignment alignment(source_places, target_places, best.alignments);
+  return judging_.judge->Of(
+      {source, target, given.language, judging_.ScoreOf(best), given.source_language, &alignment});
+}
 
 std::vector<Verdict> IdsAnswer::AllVerdicts(const std::vector<RowResult>& rows) const {
   std::vector<Verdict> verdicts = known_;
   verdicts.reserve(rows.size());
   for (size_t i = verdicts.size(); i < rows.size(); ++i) verdicts.push_back(Judge(i, rows[i]));
-  for (const Verdict& verdict : verdicts) metrics_->Count(verdict);
+  for (const Verdict& verdict : verdicts) judging_.metrics->Count(verdict);
   return verdicts;
 }
 
 void IdsAnswer::Encode(const std::vector<RowResult>& rows, Response* response) const {
   std::vector<Verdict> verdicts;
-  if (verdicts_) verdicts = AllVerdicts(rows);
-  const AnswerTensors answer(rows, batched_, pad_id_);
+  if (judging_.judge != nullptr) verdicts = AllVerdicts(rows);
+  const AnswerTensors answer(rows, batched_, model_.pad_id());
   for (const std::string& name : wanted_) {
     const TensorSpec& spec = config_.Output(name);
     if (!WriteVerdicts(spec, verdicts, rows.size(), batched_, response)) {

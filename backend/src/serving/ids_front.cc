@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/ids_front.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -12,8 +10,8 @@
 #include "config/validate.h"
 #include "error.h"
 #include "rows/row_tensors.h"
+#include "serving/fronts.h"
 #include "serving/ids_answer.h"
-#include "serving/ids_verdicts.h"
 #include "serving/read_options.h"
 #include "triton/input.h"
 
@@ -97,7 +95,7 @@ class IdsReader : public RequestReader {
   RequestTensors tensors_;  // what `rows_` are views of
   std::optional<DecodingOptions> options_;
   std::vector<RowInput> rows_;
-  std::shared_ptr<IdsVerdicts> verdicts_;  // null: not requested
+  IdsAnswer* answer_ = nullptr;  // the encoder
   DecodedRequest decoded_;
 };
 
@@ -107,7 +105,7 @@ constexpr size_t kRowIds = 16;  // cost of a row, in IDs
 
 // For a request longer than a slice, the first call only makes this comparison.
 bool IdsReader::Read() {
-  if (decoded_.encoder == nullptr) {
+  if (answer_ == nullptr) {
     const size_t most = kIdsOfSlice * sizeof(int32_t);
     if (!std::exchange(begun_, true) && InputBytes(request_) > most) return false;
     ReadHead();
@@ -146,13 +144,14 @@ void IdsReader::StartAnswer(std::vector<std::string> wanted) {
   const Judging judging = judging_.With(in_force);
   if (judging.judge != nullptr) {
     decoded_.retries = RowRetries::For(in_force, config_.engine, model_, judging);
-    verdicts_ = std::make_shared<IdsVerdicts>(judging, model_, languages_);
   } else if (wanted.size() == config_.outputs.size()) {
     LeaveOutVerdicts(&wanted);
   }
   const bool batched = tensors_.input_ids.shape.size() > 1;
-  decoded_.encoder = std::make_unique<IdsAnswer>(config_, std::move(wanted), batched,
-                                                 model_.pad_id(), verdicts_, judging.metrics);
+  auto answer =
+      std::make_unique<IdsAnswer>(config_, model_, languages_, judging, std::move(wanted), batched);
+  answer_ = answer.get();
+  decoded_.encoder = std::move(answer);
 }
 
 void IdsReader::CheckRows() {
@@ -163,18 +162,18 @@ void IdsReader::CheckRows() {
   }
   const LaterRows names(decoded_.rows.size());
   for (CheckedRow& row : model_.Check({first, end}, options_ ? &*options_ : nullptr, names)) {
-    decoded_.bytes += sizeof(row) + (row.source.size() + row.prefix.size() + row.draft.size()) *
-                                        sizeof(Ids::value_type);
-    if (verdicts_) decoded_.bytes += verdicts_->Add(row);
-    if (decoded_.retries) decoded_.bytes += decoded_.retries->Add(row);
-    decoded_.rows.push_back(std::move(row));
+    decoded_.bytes += answer_->Add(row);
+    decoded_.Add(std::move(row));
   }
 }
 
 }  // namespace
 
-std::unique_ptr<RequestReader> IdsFront::Start(const RequestHandle& request) const {
-  return std::make_unique<IdsReader>(config_, model_, judging_, languages_, request);
+Front IdsFront(const ModelConfig& config, const LoadedModel& model, const Judging& judging,
+               const TargetIds& languages) {
+  return [&config, &model, judging, &languages](const RequestHandle& request) {
+    return std::make_unique<IdsReader>(config, model, judging, languages, request);
+  };
 }
 
 }  // namespace ct2triton

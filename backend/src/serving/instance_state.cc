@@ -5,8 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "serving/ids_front.h"
-#include "serving/text_front.h"
+#include "serving/fronts.h"
 #include "triton/guard.h"
 #include "triton/model.h"
 #include "triton/statistics.h"
@@ -14,11 +13,19 @@
 namespace ct2triton {
 namespace {
 
-std::unique_ptr<const Front> MakeFront(ModelState& state, const LoadedModel& model) {
+Front MakeFront(ModelState& state, const LoadedModel& model) {
   if (state.tokenizer()) {
-    return std::make_unique<TextFront>(state.config(), model, *state.tokenizer(), state.judging());
+    return TextFront(state.config(), model, state.judging(), *state.tokenizer());
   }
-  return std::make_unique<IdsFront>(state.config(), model, state.judging(), state.languages());
+  return IdsFront(state.config(), model, state.judging(), state.languages());
+}
+
+// Null if it has no state.
+InstanceState* StateOf(TRITONBACKEND_ModelInstance* instance) {
+  void* state = nullptr;
+  ThrowIfError(TRITONBACKEND_ModelInstanceState(instance, &state),
+               "reading the state of an instance");
+  return static_cast<InstanceState*>(state);
 }
 
 constexpr std::chrono::milliseconds kLongestWait(100);
@@ -32,48 +39,24 @@ void InstanceState::Attach(TRITONBACKEND_ModelInstance* instance) {
   state.release();
 }
 
-void InstanceState::Detach(TRITONBACKEND_ModelInstance* instance) {
-  void* state = nullptr;
-  ThrowIfError(TRITONBACKEND_ModelInstanceState(instance, &state),
-               "reading the state of an instance");
-  delete static_cast<InstanceState*>(state);  // null if it has no state
-}
+void InstanceState::Detach(TRITONBACKEND_ModelInstance* instance) { delete StateOf(instance); }
 
 InstanceState& InstanceState::Of(TRITONBACKEND_ModelInstance* instance) {
-  void* state = nullptr;
-  ThrowIfError(TRITONBACKEND_ModelInstanceState(instance, &state),
-               "reading the state of an instance");
-  return *static_cast<InstanceState*>(state);
+  return *StateOf(instance);
 }
 
 InstanceState::InstanceState(TRITONBACKEND_ModelInstance* instance)
-    : instance_(instance),
-      model_(ModelState::Of(InstanceModel(instance))),
+    : model_(ModelState::Of(InstanceModel(instance))),
       translator_(model_.TranslatorOn(InstanceDevice(instance))),
-      front_(MakeFront(model_, translator_->model())),
-      feeder_(translator_.get()),
-      context_{instance,
-               this,
-               front_.get(),
-               translator_.get(),
-               model_.supersede_keys(),
-               &model_.config().engine.tenant_header,
-               &tenants_,
-               deadlines_.get(),
-               model_.waits(),
-               model_.metrics(),
-               &feeder_,
-               &reading_,
-               &answering_,
-               &read_,
-               std::make_shared<Count>(),
-               std::make_shared<InFlight>()} {
+      context_{instance, this, model_, translator_.get(), MakeFront(model_, translator_->model())} {
   model_.instances()->Add(this);
 }
 
 InstanceState::~InstanceState() {
   model_.instances()->Remove(this);
-  context_.in_flight->WaitUntilNone();
+  const Counter& in_flight = context_.in_flight;
+  while (!in_flight->WaitBelow(1, in_flight->wakes(), kLongestWait)) {
+  }
 }
 
 size_t InstanceState::Load() const {
@@ -108,7 +91,7 @@ void InstanceState::Accept(TRITONBACKEND_Request** requests, uint32_t count) {
 bool InstanceState::MustWait() {
   const size_t most = translator_->most_waiting();
   while (context_.entering->value() >= most) {
-    if (!tenants_.RefuseOne()) return true;
+    if (!context_.tenants.RefuseOne()) return true;
   }
   return false;
 }
@@ -117,11 +100,10 @@ void InstanceState::RequireReady() const {
   if (const auto loss = translator_->loss()) throw *loss;
 }
 
-InstanceState::Batch InstanceState::TakeOver(TRITONBACKEND_Request** requests,
-                                             uint32_t count) const {
+InstanceState::Batch InstanceState::TakeOver(TRITONBACKEND_Request** requests, uint32_t count) {
   Batch batch;
   batch.reserve(count);
-  for (uint32_t i = 0; i < count; ++i) batch.push_back(std::make_shared<PendingRequest>(context_));
+  for (uint32_t i = 0; i < count; ++i) batch.push_back(std::make_shared<PendingRequest>(&context_));
   // Takes ownership of the requests. Triton answers failures before this line; we answer later
   // ones.
   for (uint32_t i = 0; i < count; ++i) batch[i]->Own(requests[i]);
@@ -136,7 +118,7 @@ void InstanceState::RowLeft(const RowReport& report) noexcept {
 }
 
 void InstanceState::RunDone(const RunReport& report) noexcept {
-  ReportRun(instance_, report);
+  ReportRun(context_.instance, report);
   model_.metrics()->Count(report);
 }
 

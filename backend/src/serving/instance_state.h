@@ -8,12 +8,8 @@
 
 #include "queue/translator.h"
 #include "rows/row_listener.h"
-#include "serving/front.h"
 #include "serving/model_state.h"
 #include "serving/pending_request.h"
-#include "serving/row_feeder.h"
-#include "serving/task_thread.h"
-#include "serving/tenants.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
@@ -51,22 +47,13 @@ class InstanceState : public RunObserver {
  private:
   using Batch = std::vector<std::shared_ptr<PendingRequest>>;
 
-  Batch TakeOver(TRITONBACKEND_Request** requests, uint32_t count) const;
+  Batch TakeOver(TRITONBACKEND_Request** requests, uint32_t count);
   void Accept(TRITONBACKEND_Request** requests, uint32_t count);
   bool MustWait();
 
-  TRITONBACKEND_ModelInstance* const instance_;
   ModelState& model_;
   const std::shared_ptr<Translator> translator_;
-  const std::unique_ptr<const Front> front_;
-  // In this order, because each member uses those before it.
-  const std::shared_ptr<DeadlineClock> deadlines_ = DeadlineClock::OfProcess();
-  Tenants tenants_;
-  TaskThread answering_;
-  RowFeeder feeder_;
-  Reading read_;
-  TaskThread reading_;
-  const RequestContext context_;
+  RequestContext context_;
 };
 
 }  // namespace ct2triton

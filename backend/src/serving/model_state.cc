@@ -108,6 +108,13 @@ std::shared_ptr<const Tokenizer> LoadTokenizer(const std::filesystem::path& fold
   return tokenizer;
 }
 
+// Null if it has no state.
+ModelState* StateOf(TRITONBACKEND_Model* model) {
+  void* state = nullptr;
+  ThrowIfError(TRITONBACKEND_ModelState(model, &state), "reading the state of a model");
+  return static_cast<ModelState*>(state);
+}
+
 }  // namespace
 
 void ModelState::Attach(TRITONBACKEND_Model* model) {
@@ -117,19 +124,13 @@ void ModelState::Attach(TRITONBACKEND_Model* model) {
 }
 
 void ModelState::Detach(TRITONBACKEND_Model* model) {
-  void* state = nullptr;
-  ThrowIfError(TRITONBACKEND_ModelState(model, &state), "reading the state of a model");
-  delete static_cast<ModelState*>(state);
+  delete StateOf(model);
   // Triton loads each model on a thread of its own; without this, the memory of the freed weights
   // stays with that thread's heap, and each reload makes the process grow.
   malloc_trim(0);
 }
 
-ModelState& ModelState::Of(TRITONBACKEND_Model* model) {
-  void* state = nullptr;
-  ThrowIfError(TRITONBACKEND_ModelState(model, &state), "reading the state of a model");
-  return *static_cast<ModelState*>(state);
-}
+ModelState& ModelState::Of(TRITONBACKEND_Model* model) { return *StateOf(model); }
 
 ModelState::ModelState(TRITONBACKEND_Model* model)
     : name_(ModelName(model)),

@@ -8,7 +8,7 @@
 namespace ct2triton {
 
 void WriteTensor(const TensorSpec& spec, const Matrix<int64_t>& matrix, Response* response) {
-  const TRITONSERVER_DataType type = DataTypeFromConfig(spec.data_type);
+  const TRITONSERVER_DataType type = IntegerFromConfig(spec.data_type);
   const size_t byte_size = matrix.values.size() * IntegerByteSize(type);
   NarrowIntegers(matrix.values, type,
                  response->AddOutput(spec.name, type, matrix.shape, byte_size));

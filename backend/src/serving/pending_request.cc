@@ -48,7 +48,7 @@ void PendingRequest::Own(TRITONBACKEND_Request* request) noexcept {
   came_ns_ = SteadyNow_ns();
   holds_ = 1;  // until the feeder gets it
   entering_ = Counted(context_.entering);
-  context_.in_flight->Add();
+  in_flight_ = Counted(context_.in_flight);
   trace_.Begin(request_);
 }
 
@@ -59,7 +59,7 @@ void PendingRequest::Read() noexcept {
     if (begins) {
       SetTimeout(request_.Timeout_us());
       EnterTenant();
-      reader_ = context_.front->Start(request_);
+      reader_ = context_.front(request_);
     }
     if (!reader_->Read()) {
       half_read_ = Counted(KindOf(reader_->bytes()).half_read, reader_->bytes());
@@ -76,9 +76,9 @@ void PendingRequest::Read() noexcept {
 }
 
 void PendingRequest::EnterTenant() {
-  const std::string& header = *context_.tenant_header;
+  const std::string& header = context_.model.config().engine.tenant_header;
   if (header.empty()) return;
-  tenant_ = context_.tenants->Enter(TenantName(request_.Parameters(), header), shared_from_this());
+  tenant_ = context_.tenants.Enter(TenantName(request_.Parameters(), header), shared_from_this());
 }
 
 std::string_view PendingRequest::tenant() const noexcept {
@@ -88,7 +88,7 @@ std::string_view PendingRequest::tenant() const noexcept {
 // Call when all its rows are handed over or not needed, with the lock held.
 void PendingRequest::LeaveEntering() noexcept {
   entering_ = Counted();
-  if (tenant_) context_.tenants->Leave(tenant_.get(), *this);
+  if (tenant_) context_.tenants.Leave(tenant_.get(), *this);
 }
 
 // Superseding others is the last step that may fail, so that a refused request ends no other
@@ -107,14 +107,14 @@ void PendingRequest::FinishReading() {
     decoded_.stream->Begin();
   }
   key_ = decoded_.options.supersede_key;
-  if (!key_.empty()) context_.supersede_keys->Enter(key_, shared_from_this());
+  if (!key_.empty()) context_.model.supersede_keys()->Enter(key_, shared_from_this());
 }
 
 void PendingRequest::Submit() noexcept {
   if (reader_ != nullptr) {
     large_ = true;
     try {
-      context_.reading->Post([self = shared_from_this()] { self->ReadOn(); });
+      context_.reading.Post([self = shared_from_this()] { self->ReadOn(); });
       return;
     } catch (...) {
       Fail(CurrentError());
@@ -135,16 +135,16 @@ void PendingRequest::Announce() {
   }
   SetTimeout(static_cast<uint64_t>(options.timeout));
   key_ = options.supersede_key;
-  if (!key_.empty()) context_.supersede_keys->Announce(key_, shared_from_this());
+  if (!key_.empty()) context_.model.supersede_keys()->Announce(key_, shared_from_this());
 }
 
 RowBytes& PendingRequest::KindOf(size_t bytes) const noexcept {
-  return bytes < kModestBytes ? context_.read->modest : context_.read->large;
+  return bytes < kModestBytes ? context_.read.modest : context_.read.large;
 }
 
 bool PendingRequest::MayReadOn() const noexcept {
   RowBytes& kind = KindOf(reader_->bytes());
-  RowBytes& modest = context_.read->modest;
+  RowBytes& modest = context_.read.modest;
   if (modest.reads_alone == this && &kind != &modest) modest.reads_alone = nullptr;
   if (Cancelled()) return true;
   if (kind.whole->value() >= kMostReadBytes) return false;
@@ -155,18 +155,18 @@ bool PendingRequest::MayReadOn() const noexcept {
 
 // Requests being read alternate, slice by slice. If all must wait, the thread waits.
 void PendingRequest::ReadOn() noexcept {
-  Reading& read = *context_.read;
+  Reading& read = context_.read;
   while (reader_ != nullptr) {
     if (MayReadOn()) {
       read.consecutive_waits = 0;
       Read();
       if (reader_ == nullptr) break;
-    } else if (++read.consecutive_waits > context_.reading->waiting()) {
+    } else if (++read.consecutive_waits > context_.reading.waiting()) {
       std::this_thread::sleep_for(kReadingPause);
       read.consecutive_waits = 0;
     }
     try {
-      return context_.reading->Post([self = shared_from_this()] { self->ReadOn(); });
+      return context_.reading.Post([self = shared_from_this()] { self->ReadOn(); });
     } catch (const std::bad_alloc&) {  // it continues on this thread
     }
   }
@@ -186,8 +186,8 @@ void PendingRequest::Feed(bool later) noexcept {
     ++holds_;
   }
   try {
-    later ? context_.feeder->FeedLater(shared_from_this())
-          : context_.feeder->Feed(shared_from_this());
+    later ? context_.feeder.FeedLater(shared_from_this())
+          : context_.feeder.Feed(shared_from_this());
   } catch (...) {
     Fail(CurrentError());
     LetGo();
@@ -262,8 +262,8 @@ void PendingRequest::SetTimeout(uint64_t timeout_us) {
 void PendingRequest::RequireTime() const {
   if (!deadline_ || decoded_.rows.empty()) return;
   size_t waiting = context_.translator->waiting();
-  if (tenant_) waiting = context_.tenants->RowsBefore(*tenant_, waiting);
-  const uint64_t wait_ns = context_.waits->Of_ns(waiting);
+  if (tenant_) waiting = context_.tenants.RowsBefore(*tenant_, waiting);
+  const uint64_t wait_ns = context_.model.waits()->Of_ns(waiting);
   if (wait_ns == 0 || SteadyNow_ns() + wait_ns <= deadline_->first) return;
   throw Error(ErrorCode::kCancelled,
               "deadline exceeded: " + std::to_string(waiting) + " rows wait, which takes about " +
@@ -301,7 +301,7 @@ bool PendingRequest::End(const Error& error, bool superseded) noexcept {
     LeaveEntering();
   }
   context_.translator->Withdraw(*this, error);
-  context_.feeder->Drop(*this);
+  context_.feeder.Drop(*this);
   LetGo();
   return true;
 }

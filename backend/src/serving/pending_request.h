@@ -19,12 +19,10 @@
 #include "rows/row_listener.h"
 #include "serving/deadline_clock.h"
 #include "serving/front.h"
-#include "serving/model_metrics.h"
+#include "serving/model_state.h"
 #include "serving/row_feeder.h"
 #include "serving/task_thread.h"
 #include "serving/tenants.h"
-#include "serving/wait_estimate.h"
-#include "triton/in_flight.h"
 #include "triton/request.h"
 #include "triton/request_trace.h"
 #include "triton/statistics.h"
@@ -47,24 +45,22 @@ struct Reading {
   size_t consecutive_waits = 0;  // requests in succession that had to wait
 };
 
-// The instance's objects that its requests use. The instance waits for `in_flight` before it ends.
+// What the requests of an instance share. The instance waits for `in_flight` before it ends.
 struct RequestContext {
-  TRITONBACKEND_ModelInstance* instance = nullptr;
-  RunObserver* observer = nullptr;
-  const Front* front = nullptr;
-  Translator* translator = nullptr;
-  SupersedeKeys* supersede_keys = nullptr;
-  const std::string* tenant_header = nullptr;  // empty: no tenants
-  Tenants* tenants = nullptr;
-  DeadlineClock* deadlines = nullptr;
-  const WaitEstimate* waits = nullptr;
-  ModelMetrics* metrics = nullptr;
-  RowFeeder* feeder = nullptr;
-  TaskThread* reading = nullptr;    // reads requests of more than a slice of work
-  TaskThread* answering = nullptr;  // answers large requests
-  Reading* read = nullptr;          // only the reading thread changes it
-  Counter entering;                 // requests with rows not handed over
-  std::shared_ptr<InFlight> in_flight;
+  TRITONBACKEND_ModelInstance* const instance;
+  RunObserver* const observer;
+  ModelState& model;
+  Translator* const translator;
+  const Front front;
+  // In this order, because each member uses those before it.
+  const std::shared_ptr<DeadlineClock> deadlines = DeadlineClock::OfProcess();
+  Tenants tenants{};
+  TaskThread answering{};  // answers large requests
+  RowFeeder feeder{translator};
+  Reading read{};        // only the reading thread changes it
+  TaskThread reading{};  // reads requests of more than a slice of work
+  const Counter entering = std::make_shared<Count>();   // requests with rows not handed over
+  const Counter in_flight = std::make_shared<Count>();  // requests that are not released
 };
 
 // One request from when we own it until it is answered and released. On every path it ends its
@@ -77,7 +73,7 @@ class PendingRequest : public RowListener,
                        public Refusable,
                        public std::enable_shared_from_this<PendingRequest> {
  public:
-  explicit PendingRequest(const RequestContext& context) : context_(context) {}
+  explicit PendingRequest(RequestContext* context) : context_(*context) {}
   ~PendingRequest() override;
 
   // Takes ownership of the request.
@@ -153,7 +149,8 @@ class PendingRequest : public RowListener,
   void SendAnswer() noexcept;
   void SendFailure() noexcept;
 
-  const RequestContext context_;
+  RequestContext& context_;  // not to be used after the release
+  Counted in_flight_;
   RequestHandle request_;
   std::unique_ptr<RequestReader> reader_;  // null once it is read
   Counted half_read_;

@@ -129,15 +129,8 @@ void PendingRequest::KeepBetter() noexcept {
 
 // The task may end the request before Post returns, so the instance waits for both.
 void PendingRequest::AnswerLater(std::function<void()> task) {
-  const auto in_flight = context_.in_flight;
-  in_flight->Add();
-  try {
-    context_.answering->Post(std::move(task));
-  } catch (...) {
-    in_flight->Done();
-    throw;
-  }
-  in_flight->Done();
+  const Counted posts(context_.in_flight);
+  context_.answering.Post(std::move(task));
 }
 
 // A few rows may have many hypotheses.
@@ -171,7 +164,7 @@ bool PendingRequest::PrepareAnswer() noexcept {
 
 // Do not use the instance after the request is released: its model may be gone.
 void PendingRequest::Finish() noexcept {
-  if (!key_.empty()) context_.supersede_keys->Leave(key_, *this);
+  if (!key_.empty()) context_.model.supersede_keys()->Leave(key_, *this);
   if (deadline_) context_.deadlines->Forget(*deadline_);
   LeaveEntering();
   bytes_ = Counted();
@@ -179,11 +172,11 @@ void PendingRequest::Finish() noexcept {
   if (!failure_ && request_.IsCancelled()) failure_ = client_cancelled_;
   if (!failure_) SendAnswer();
   if (failure_) SendFailure();
-  context_.metrics->CountRequest(failure_ ? &*failure_ : nullptr, superseded_);
+  context_.model.metrics()->CountRequest(failure_ ? &*failure_ : nullptr, superseded_);
   trace_.Report();
   ReportRequest(context_.instance, request_, !failure_, times_.Span());
   request_.Release();
-  context_.in_flight->Done();
+  in_flight_ = Counted();
 }
 
 void PendingRequest::SendAnswer() noexcept {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/text_front.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -11,6 +9,7 @@
 #include "config/tensor_table.h"
 #include "config/validate.h"
 #include "error.h"
+#include "serving/fronts.h"
 #include "serving/read_options.h"
 #include "serving/row_maker.h"
 #include "serving/text_answer.h"
@@ -183,12 +182,7 @@ void TextReader::CheckRows(bool last) {
   if (made.empty() && !(last && decoded_.rows.empty())) return;
   std::vector<CheckedRow> rows = model_.Check(made, options_ ? &*options_ : nullptr, *maker_);
   maker_->ForgetRows();
-  for (CheckedRow& row : rows) {
-    decoded_.bytes += sizeof(row) + (row.source.size() + row.prefix.size() + row.draft.size()) *
-                                        sizeof(Ids::value_type);
-    if (decoded_.retries) decoded_.bytes += decoded_.retries->Add(row);
-    decoded_.rows.push_back(std::move(row));
-  }
+  for (CheckedRow& row : rows) decoded_.Add(std::move(row));
 }
 
 DecodedRequest TextReader::Take() {
@@ -208,8 +202,11 @@ DecodedRequest TextReader::Take() {
 
 }  // namespace
 
-std::unique_ptr<RequestReader> TextFront::Start(const RequestHandle& request) const {
-  return std::make_unique<TextReader>(config_, model_, tokenizer_, judging_, request);
+Front TextFront(const ModelConfig& config, const LoadedModel& model, const Judging& judging,
+                const Tokenizer& tokenizer) {
+  return [&config, &model, judging, &tokenizer](const RequestHandle& request) {
+    return std::make_unique<TextReader>(config, model, tokenizer, judging, request);
+  };
 }
 
 }  // namespace ct2triton

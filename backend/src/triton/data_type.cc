@@ -8,6 +8,23 @@
 namespace ct2triton {
 namespace {
 
+struct Integer {
+  const char* name;
+  TRITONSERVER_DataType type;
+  IntegerType integer;
+};
+
+constexpr Integer kIntegers[] = {
+    {"TYPE_UINT8", TRITONSERVER_TYPE_UINT8, IntegerType::kUint8},
+    {"TYPE_UINT16", TRITONSERVER_TYPE_UINT16, IntegerType::kUint16},
+    {"TYPE_UINT32", TRITONSERVER_TYPE_UINT32, IntegerType::kUint32},
+    {"TYPE_UINT64", TRITONSERVER_TYPE_UINT64, IntegerType::kUint64},
+    {"TYPE_INT8", TRITONSERVER_TYPE_INT8, IntegerType::kInt8},
+    {"TYPE_INT16", TRITONSERVER_TYPE_INT16, IntegerType::kInt16},
+    {"TYPE_INT32", TRITONSERVER_TYPE_INT32, IntegerType::kInt32},
+    {"TYPE_INT64", TRITONSERVER_TYPE_INT64, IntegerType::kInt64},
+};
+
 template <typename T>
 void Narrow(const std::vector<int64_t>& values, void* data) {
   char* bytes = static_cast<char*>(data);
@@ -19,44 +36,18 @@ void Narrow(const std::vector<int64_t>& values, void* data) {
 
 }  // namespace
 
-TRITONSERVER_DataType DataTypeFromConfig(const std::string& name) {
-  static const struct {
-    const char* name;
-    TRITONSERVER_DataType type;
-  } kTypes[] = {
-      {"TYPE_UINT8", TRITONSERVER_TYPE_UINT8},   {"TYPE_UINT16", TRITONSERVER_TYPE_UINT16},
-      {"TYPE_UINT32", TRITONSERVER_TYPE_UINT32}, {"TYPE_UINT64", TRITONSERVER_TYPE_UINT64},
-      {"TYPE_INT8", TRITONSERVER_TYPE_INT8},     {"TYPE_INT16", TRITONSERVER_TYPE_INT16},
-      {"TYPE_INT32", TRITONSERVER_TYPE_INT32},   {"TYPE_INT64", TRITONSERVER_TYPE_INT64},
-      {"TYPE_FP32", TRITONSERVER_TYPE_FP32},     {"TYPE_STRING", TRITONSERVER_TYPE_BYTES},
-  };
-  for (const auto& known : kTypes) {
+TRITONSERVER_DataType IntegerFromConfig(const std::string& name) {
+  for (const Integer& known : kIntegers) {
     if (name == known.name) return known.type;
   }
   return TRITONSERVER_TYPE_INVALID;
 }
 
 std::optional<IntegerType> IntegerTypeOf(TRITONSERVER_DataType type) {
-  switch (type) {
-    case TRITONSERVER_TYPE_UINT8:
-      return IntegerType::kUint8;
-    case TRITONSERVER_TYPE_UINT16:
-      return IntegerType::kUint16;
-    case TRITONSERVER_TYPE_UINT32:
-      return IntegerType::kUint32;
-    case TRITONSERVER_TYPE_UINT64:
-      return IntegerType::kUint64;
-    case TRITONSERVER_TYPE_INT8:
-      return IntegerType::kInt8;
-    case TRITONSERVER_TYPE_INT16:
-      return IntegerType::kInt16;
-    case TRITONSERVER_TYPE_INT32:
-      return IntegerType::kInt32;
-    case TRITONSERVER_TYPE_INT64:
-      return IntegerType::kInt64;
-    default:
-      return std::nullopt;
+  for (const Integer& known : kIntegers) {
+    if (type == known.type) return known.integer;
   }
+  return std::nullopt;
 }
 
 size_t IntegerByteSize(TRITONSERVER_DataType type) {

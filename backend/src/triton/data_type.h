@@ -12,9 +12,9 @@
 
 namespace ct2triton {
 
-// The type that a config writes as "TYPE_INT32"; TRITONSERVER_TYPE_INVALID for names that are
-// neither an integer type, TYPE_FP32 nor TYPE_STRING.
-TRITONSERVER_DataType DataTypeFromConfig(const std::string& name);
+// The type that a config writes as "TYPE_INT32"; TRITONSERVER_TYPE_INVALID for names of other types
+// than integers.
+TRITONSERVER_DataType IntegerFromConfig(const std::string& name);
 
 // nullopt for types that are not integers.
 std::optional<IntegerType> IntegerTypeOf(TRITONSERVER_DataType type);
