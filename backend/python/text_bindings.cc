@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "bindings.h"
+#include "text/code_points.h"
 #include "text/flat_model.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 namespace py = pybind11;
 

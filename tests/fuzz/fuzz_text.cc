@@ -14,7 +14,7 @@
 
 #include "config/parameters.h"
 #include "fuzz.h"
-#include "text/utf8.h"
+#include "text/code_points.h"
 #include "text_tensors.h"
 #include "triton_stand_in.h"
 

@@ -15,9 +15,9 @@
 
 #include "fuzz.h"
 #include "text/added_tokens.h"
+#include "text/code_points.h"
 #include "text/segmenter.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 namespace {
 

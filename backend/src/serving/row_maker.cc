@@ -6,7 +6,7 @@
 
 #include "config/tensor_table.h"
 #include "error.h"
-#include "text/utf8.h"
+#include "text/code_points.h"
 
 namespace ct2triton {
 namespace {

@@ -55,6 +55,23 @@ const Alternating* FindAlternating(char32_t point) {
   return nullptr;
 }
 
+// White space as Python's str.isspace() defines it.
+bool IsPythonSpace(char32_t point) { return IsSpace(point) || In(point, 0x1C, 0x1F); }
+
+Span Without(bool (*is_space)(char32_t), std::string_view text, Span span) {
+  while (span.begin < span.end) {
+    size_t behind = span.begin;
+    if (!is_space(NextCodePoint(text, &behind))) break;
+    span.begin = behind;
+  }
+  while (span.end > span.begin) {
+    size_t before = span.end;
+    if (!is_space(PreviousCodePoint(text, &before))) break;
+    span.end = before;
+  }
+  return span;
+}
+
 }  // namespace
 
 char32_t NextCodePoint(std::string_view text, size_t* at) {
@@ -132,18 +149,27 @@ std::string Lowered(std::string_view text) {
   return lowered;
 }
 
-Span Trimmed(std::string_view text, Span span) {
-  while (span.begin < span.end) {
-    size_t behind = span.begin;
-    if (!IsSpace(NextCodePoint(text, &behind))) break;
-    span.begin = behind;
+size_t Utf8Character(std::string_view text) {
+  if (text.empty()) return 0;
+  size_t at = 0;
+  const bool invalid = NextCodePoint(text, &at) == kReplacement && at == 1;
+  return invalid ? 0 : at;
+}
+
+std::optional<size_t> InvalidUtf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t size = Utf8Character(text.substr(at));
+    if (size == 0) return at;
+    at += size;
   }
-  while (span.end > span.begin) {
-    size_t before = span.end;
-    if (!IsSpace(PreviousCodePoint(text, &before))) break;
-    span.end = before;
-  }
-  return span;
+  return std::nullopt;
+}
+
+Span Trimmed(std::string_view text, Span span) { return Without(IsSpace, text, span); }
+
+std::string_view Stripped(std::string_view text) {
+  const Span kept = Without(IsPythonSpace, text, {0, text.size()});
+  return text.substr(kept.begin, kept.end - kept.begin);
 }
 
 }  // namespace ct2triton

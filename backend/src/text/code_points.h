@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,12 @@ bool IsLower(char32_t point);      // a letter in lower case: Latin, Greek, Cyri
 bool IsUpper(char32_t point);      // a letter that ToLower changes
 char32_t ToLower(char32_t point);
 
+// Bytes of the first character of the text; 0 if the text is empty or begins with invalid UTF-8 (a
+// stray or missing byte, half a surrogate pair, an overlong form, or a value above U+10FFFF).
+size_t Utf8Character(std::string_view text);
+// Offset of the first byte that belongs to no character; nullopt for valid UTF-8.
+std::optional<size_t> InvalidUtf8(std::string_view text);
+
 // ToLower of each code point of a valid UTF-8 text.
 std::string Lowered(std::string_view text);
 void AppendUtf8(char32_t point, std::string* text);
@@ -32,5 +39,7 @@ struct Span {
   size_t end = 0;
 };
 Span Trimmed(std::string_view text, Span span);
+// The text without white space at both ends, as Python's str.strip() has it.
+std::string_view Stripped(std::string_view text);
 
 }  // namespace ct2triton

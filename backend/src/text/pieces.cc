@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "text/code_points.h"
 #include "text/piece_places.h"
-#include "text/utf8.h"
 
 namespace ct2triton {
 namespace {

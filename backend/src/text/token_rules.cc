@@ -8,8 +8,8 @@
 #include "config/nearest_name.h"
 #include "config/parse_value.h"
 #include "error.h"
+#include "text/code_points.h"
 #include "text/piece_model.h"
-#include "text/utf8.h"
 
 namespace ct2triton {
 namespace {

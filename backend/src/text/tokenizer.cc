@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "error.h"
-#include "text/utf8.h"
+#include "text/code_points.h"
 
 namespace ct2triton {
 namespace {
