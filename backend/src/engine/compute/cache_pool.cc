@@ -22,20 +22,10 @@ size_t BlockFloats(size_t floats) {
 CacheBlock::CacheBlock(CacheBlock&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
       floats_(std::move(other.floats_)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(other.size_) {}
 
-CacheBlock& CacheBlock::operator=(CacheBlock&& other) noexcept {
-  if (this == &other) return *this;
-  Release();
-  pool_ = std::exchange(other.pool_, nullptr);
-  floats_ = std::move(other.floats_);
-  size_ = std::exchange(other.size_, 0);
-  return *this;
-}
-
-void CacheBlock::Release() noexcept {
+CacheBlock::~CacheBlock() {
   if (pool_ != nullptr) pool_->Give(std::move(floats_), size_);
-  pool_ = nullptr;
 }
 
 CachePool::CachePool(size_t keep_bytes) : keep_bytes_(keep_bytes) {}

@@ -19,8 +19,7 @@ class CacheBlock {
  public:
   CacheBlock() = default;
   CacheBlock(CacheBlock&& other) noexcept;
-  CacheBlock& operator=(CacheBlock&& other) noexcept;
-  ~CacheBlock() { Release(); }
+  ~CacheBlock();
 
   float* data() const { return floats_.get(); }
 
@@ -28,8 +27,6 @@ class CacheBlock {
   friend class CachePool;
   CacheBlock(CachePool* pool, FloatArray floats, size_t size)
       : pool_(pool), floats_(std::move(floats)), size_(size) {}
-  void Release() noexcept;
-
   CachePool* pool_ = nullptr;
   FloatArray floats_;
   size_t size_ = 0;

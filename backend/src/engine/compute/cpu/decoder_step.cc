@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/compute/cpu/host_encoder.h"
 #include "engine/team.h"
 
 namespace ct2triton {

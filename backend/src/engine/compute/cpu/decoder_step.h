@@ -12,19 +12,32 @@
 
 namespace ct2triton {
 
-// Keys and values of a row, of every layer.
-class HostRowCache final : public RowCache {
+// Keys and values of every layer of a decoder.
+class HostCache {
  public:
-  HostRowCache(CacheBlock block, size_t layer_floats)
+  HostCache(CacheBlock block, size_t layer_floats)
       : block_(std::move(block)), layer_floats_(layer_floats) {}
 
-  // Of a layer, [slots, width].
+  // Of a layer, [tokens, width]: keys and values are separate, because attention reads all keys and
+  // then all values.
   float* keys(size_t layer) const { return block_.data() + layer * layer_floats_; }
   float* values(size_t layer) const { return keys(layer) + layer_floats_ / 2; }
 
  private:
   const CacheBlock block_;
   const size_t layer_floats_;
+};
+
+// Of a row, by slot.
+class HostRowCache final : public RowCache, public HostCache {
+  using HostCache::HostCache;
+};
+
+// Of an encoded source.
+class HostSource final : public EncodedSource, public HostCache {
+ public:
+  HostSource(CacheBlock block, size_t tokens, size_t layer_floats)
+      : EncodedSource(tokens), HostCache(std::move(block), layer_floats) {}
 };
 
 // Runs tokens of many rows through a decoder, each row at its own position.

@@ -7,8 +7,8 @@
 
 #include "engine/compute/cpu/chooser.h"
 #include "engine/compute/cpu/decoder_step.h"
+#include "engine/compute/cpu/encoder_pass.h"
 #include "engine/compute/cpu/float_buffer.h"
-#include "engine/compute/cpu/host_encoder.h"
 #include "engine/compute/cpu/host_model.h"
 #include "engine/compute/loop_compute.h"
 
@@ -20,14 +20,14 @@ class HostCompute final : public LoopCompute {
   HostCompute(const HostModel& model, RowMemory* memory)
       : model_(model),
         pool_(&memory->pool),
-        encoder_(model, pool_),
+        encoder_(model.encoder()),
         step_(model.decoder(), model.shape()),
         chooser_(model, &memory->logits_bytes) {}
 
+  // Without padding: with int8 weights, it would change the last bits of an encoding and so, at
+  // times, a token of the answer.
   std::vector<std::unique_ptr<EncodedSource>> Encode(
-      const std::vector<std::vector<size_t>>& sources) override {
-    return encoder_.Encode(sources);
-  }
+      const std::vector<std::vector<size_t>>& sources) override;
   std::unique_ptr<RowCache> NewCache(size_t slots, size_t limit) override;
   std::vector<Found> Step(const std::vector<StepSequence>& rows,
                           const std::vector<OutputRules>& rules) override;
@@ -36,9 +36,12 @@ class HostCompute final : public LoopCompute {
   void Rest() noexcept override { chooser_.Rest(); }
 
  private:
+  void Project(const float* memory, const std::vector<const HostSource*>& sources);
+
   const HostModel& model_;
   CachePool* const pool_;
-  HostEncoder encoder_;
+  EncoderPass encoder_;
+  FloatBuffer projected_;
   DecoderStep step_;
   Chooser chooser_;
 };
