@@ -13,6 +13,7 @@
 // Each function adds one part of ct2_triton._core.
 namespace ct2triton {
 
+struct Hypothesis;
 struct LoopCounters;
 
 void BindConfig(pybind11::module_& module);
@@ -43,5 +44,6 @@ StepTimes ToTimes(const Times& given);
 
 // The counters of a decode loop as a dict.
 pybind11::dict Describe(const LoopCounters& counters);
+pybind11::dict Describe(const Hypothesis& hypothesis);
 
 }  // namespace ct2triton

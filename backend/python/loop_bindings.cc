@@ -33,15 +33,6 @@ namespace {
 
 using Floats = std::vector<float>;
 
-py::dict Describe(const Hypothesis& hypothesis) {
-  py::dict row;
-  row["ids"] = hypothesis.ids;
-  row["score"] = hypothesis.score;
-  row["finish_reason"] = FinishReasonName(hypothesis.finish);
-  row["alignments"] = hypothesis.alignments;
-  return row;
-}
-
 // The best hypothesis, with all hypotheses under "hypotheses".
 py::dict Describe(const RowResult& result) {
   py::dict row = Describe(result.hypotheses.front());

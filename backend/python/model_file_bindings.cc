@@ -42,9 +42,9 @@ py::array_t<float> Floats(const ModelFile& file, const std::string& name) {
 // ([token of each id], [id of each of these tokens, then the id of a token that does not exist]).
 py::tuple Describe(const Vocabulary& vocabulary) {
   py::list tokens, ids;
-  for (size_t id = 0; id < vocabulary.size(); ++id) {
+  for (int64_t id = 0; id < static_cast<int64_t>(vocabulary.size()); ++id) {
     tokens.append(py::bytes(vocabulary.to_token(id)));
-    ids.append(vocabulary.to_id(vocabulary.to_token(id)));
+    ids.append(vocabulary.by_name(id));
   }
   ids.append(vocabulary.to_id("\x01"));
   return py::make_tuple(tokens, ids);

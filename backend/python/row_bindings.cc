@@ -81,6 +81,15 @@ std::vector<size_t> PyPickRows(const std::vector<int64_t>& source_tokens,
 
 }  // namespace
 
+py::dict Describe(const Hypothesis& hypothesis) {
+  py::dict row;
+  row["ids"] = hypothesis.ids;
+  row["score"] = hypothesis.score;
+  row["finish_reason"] = FinishReasonName(hypothesis.finish);
+  row["alignments"] = hypothesis.alignments;
+  return row;
+}
+
 void BindRows(py::module_& module) {
   module.def("split_rows", &PySplitRows, py::arg("input_ids"),
              py::arg("target_prefix") = py::none(), py::arg("input_lengths") = py::none(),

@@ -235,15 +235,6 @@ class PyTranslator : public RunObserver {
   std::unique_ptr<Translator> translator_;
 };
 
-py::dict Describe(const Hypothesis& hypothesis) {
-  py::dict row;
-  row["ids"] = hypothesis.ids;
-  row["score"] = hypothesis.score;
-  row["finish_reason"] = FinishReasonName(hypothesis.finish);
-  row["alignments"] = hypothesis.alignments;
-  return row;
-}
-
 py::list TranslateRows(PyTranslator& translator, const std::vector<Ids>& source,
                        const std::optional<std::vector<Ids>>& prefix, const py::object& parameters,
                        std::optional<size_t> cancel_after, const std::string& supersede_key,

@@ -37,7 +37,7 @@ void RequireFittingSearch(const SearchOptions& search, const Weights& weights,
 std::vector<std::string_view> TokensOf(const Ids& ids, const Vocabulary& vocabulary) {
   std::vector<std::string_view> tokens;
   tokens.reserve(ids.size());
-  for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
+  for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(id));
   return tokens;
 }
 
@@ -199,7 +199,7 @@ int64_t LoadedModel::longest_source() const { return LongestSourceTokens(default
 bool LoadedModel::has_vocabulary_map() const { return !weights_->AllMaps().empty(); }
 
 int64_t LoadedModel::unknown_source_id() const {
-  return static_cast<int64_t>(weights_->source().to_id(weights_->files().unk_token));
+  return weights_->source().to_id(weights_->files().unk_token);
 }
 
 std::vector<std::string_view> LoadedModel::SourceTokens(const Ids& ids) const {
@@ -211,7 +211,7 @@ std::vector<std::string_view> LoadedModel::TargetTokens(const Ids& ids) const {
 }
 
 int64_t LoadedModel::unknown_id() const {
-  return static_cast<int64_t>(weights_->target().to_id(weights_->files().unk_token));
+  return weights_->target().to_id(weights_->files().unk_token);
 }
 
 size_t LoadedModel::weight_bytes() const {

@@ -64,12 +64,19 @@ std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weig
   }
   const auto& target = weights.target();
   for (size_t i = first; i < first + limit; ++i) {
-    const auto& token = target.to_token(static_cast<size_t>(row.prefix[i]));
-    if (IsUnknown(static_cast<int64_t>(target.to_id(token)), weights)) {
+    if (IsUnknown(target.by_name(row.prefix[i]), weights)) {
       return "replace_unknowns is on, and its prefix has an unknown token and reaches its limit";
     }
   }
   return std::nullopt;
+}
+
+Ids FirstIds(const CheckedRow& row, const Weights& weights) {
+  const auto& vocabulary = weights.target();
+  Ids ids;
+  if (!weights.NeedsPrefix()) ids.push_back(vocabulary.to_id(*weights.files().decoder_start_token));
+  for (const int64_t id : row.prefix) ids.push_back(vocabulary.by_name(id));
+  return ids;
 }
 
 size_t EncodedTokens(const CheckedRow& row, const Weights& weights) {

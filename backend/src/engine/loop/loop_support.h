@@ -17,6 +17,9 @@ std::optional<std::string> WhyNotLoop(const SearchOptions& search);
 // Why the loop cannot run this row, although it can run its search.
 std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weights);
 
+// The token that starts the decoder, and the forced ones.
+Ids FirstIds(const CheckedRow& row, const Weights& weights);
+
 // Tokens of a row's source as the encoder sees it.
 size_t EncodedTokens(const CheckedRow& row, const Weights& weights);
 // Tokens that the cache of a row holds: of each of its beams up to its limit.

@@ -15,22 +15,6 @@
 namespace ct2triton {
 namespace {
 
-// IDs as CTranslate2 derives them from tokens: the first ID of a token that occurs twice.
-int64_t ByName(int64_t id, const Vocabulary& vocabulary) {
-  return static_cast<int64_t>(vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id))));
-}
-
-// The token that starts the decoder, and the forced ones.
-Ids FirstIds(const CheckedRow& row, const Weights& weights) {
-  const auto& vocabulary = weights.target();
-  Ids ids;
-  if (!weights.NeedsPrefix()) {
-    ids.push_back(static_cast<int64_t>(vocabulary.to_id(*weights.files().decoder_start_token)));
-  }
-  for (const int64_t id : row.prefix) ids.push_back(ByName(id, vocabulary));
-  return ids;
-}
-
 Outputs Forced(const Ids& first_ids, const SearchRules& rules, size_t limit) {
   Outputs forced;
   for (size_t i = 1; i < first_ids.size() && i <= limit; ++i) {
@@ -50,7 +34,7 @@ double DrawCost(const CheckedRow& row, const Weights& weights) {
 
 Outputs DraftOf(const CheckedRow& row, const SearchRules& rules, const Weights& weights) {
   Outputs outputs;
-  for (const int64_t id : row.draft) outputs.push_back(rules.Output(ByName(id, weights.target())));
+  for (const int64_t id : row.draft) outputs.push_back(rules.Output(weights.target().by_name(id)));
   return outputs;
 }
 
@@ -200,7 +184,7 @@ void RunningRow::AddRules(std::vector<OutputRules>* rules) const {
 }
 
 int64_t RunningRow::AnswerId(int32_t output) const {
-  return ByName(rules_->Id(output), model_.weights().target());
+  return model_.weights().target().by_name(rules_->Id(output));
 }
 
 void RunningRow::Choose(const Found* found) {

@@ -65,16 +65,14 @@ void SourceEncoder::EncodeBatch(Batch batch, Counts* counts) {
   }
 }
 
-// As CTranslate2 derives them from tokens: the first ID of a token that occurs twice.
 std::vector<size_t> SourceEncoder::IdsOf(const Ids& source) const {
   const auto& files = model_.weights().files();
   const auto& vocabulary = model_.weights().source();
   std::vector<size_t> ids;
-  if (files.add_source_bos) ids.push_back(vocabulary.to_id(files.bos_token));
-  for (const int64_t id : source) {
-    ids.push_back(vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id))));
-  }
-  if (files.add_source_eos) ids.push_back(vocabulary.to_id(files.eos_token));
+  const auto add = [&ids](int64_t id) { ids.push_back(static_cast<size_t>(id)); };
+  if (files.add_source_bos) add(vocabulary.to_id(files.bos_token));
+  for (const int64_t id : source) add(vocabulary.by_name(id));
+  if (files.add_source_eos) add(vocabulary.to_id(files.eos_token));
   return ids;
 }
 

@@ -9,6 +9,7 @@
 #include "engine/calls/shared_library_model.h"
 #include "engine/calls/thread_scope.h"
 #include "engine/compute/device_model.h"
+#include "engine/loop/loop_support.h"
 #include "engine/search/search_options.h"
 #include "engine/usable_cores.h"
 #include "error.h"
@@ -64,22 +65,12 @@ std::vector<TrialRow> MakeRows(const Weights& weights) {
   return rows;
 }
 
-// The IDs fed to the decoder before its first choice.
-std::vector<int32_t> ForcedOf(const CheckedRow& row, const Weights& weights) {
-  std::vector<int32_t> forced;
-  const auto add = [&](const std::string& token) {  // the first ID of a token that occurs twice
-    forced.push_back(static_cast<int32_t>(weights.target().to_id(token)));
-  };
-  if (!weights.NeedsPrefix()) add(*weights.files().decoder_start_token);
-  for (const int64_t id : row.prefix) add(weights.target().to_token(static_cast<size_t>(id)));
-  return forced;
-}
-
 void FollowGreedily(const Weights& weights, const LibraryModel& library,
                     std::vector<TrialRow>* rows) {
   std::vector<const CheckedRow*> checked;
   for (TrialRow& row : *rows) {
-    row.forced = ForcedOf(row.row, weights);
+    const Ids forced = FirstIds(row.row, weights);
+    row.forced.assign(forced.begin(), forced.end());
     row.row.forced_ids = row.forced.size() - 1;
     checked.push_back(&row.row);
   }

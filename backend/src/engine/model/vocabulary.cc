@@ -82,10 +82,11 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, const std::string& unkno
 }
 
 void Vocabulary::Add(std::string token) {
-  tokens_.push_back(&ids_.emplace(std::move(token), tokens_.size()).first->first);
+  const auto id = static_cast<int64_t>(tokens_.size());
+  tokens_.push_back(&ids_.emplace(std::move(token), id).first->first);
 }
 
-size_t Vocabulary::to_id(const std::string& token) const {
+int64_t Vocabulary::to_id(const std::string& token) const {
   const auto found = ids_.find(token);
   return found == ids_.end() ? unknown_ : found->second;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -19,16 +20,18 @@ class Vocabulary {
 
   size_t size() const { return tokens_.size(); }
   bool contains(const std::string& token) const { return ids_.count(token) != 0; }
-  const std::string& to_token(size_t id) const { return *tokens_.at(id); }
+  const std::string& to_token(int64_t id) const { return *tokens_.at(static_cast<size_t>(id)); }
   // The first ID of a token that occurs twice; the unknown token's ID for one that does not occur.
-  size_t to_id(const std::string& token) const;
+  int64_t to_id(const std::string& token) const;
+  // An ID as CTranslate2 derives it from its token.
+  int64_t by_name(int64_t id) const { return to_id(to_token(id)); }
 
  private:
   void Add(std::string token);
 
-  std::unordered_map<std::string, size_t> ids_;
+  std::unordered_map<std::string, int64_t> ids_;
   std::vector<const std::string*> tokens_;  // keys of ids_, whose addresses do not change
-  size_t unknown_;
+  int64_t unknown_;
 };
 
 struct Vocabularies {

@@ -18,7 +18,7 @@ Ids AlwaysCandidates(const Weights& weights) {
   Ids own;
   for (const auto& token : {files.unk_token, files.bos_token, files.eos_token,
                             files.decoder_start_token.value_or(files.eos_token)}) {
-    own.push_back(static_cast<int64_t>(weights.target().to_id(token)));
+    own.push_back(weights.target().to_id(token));
   }
   return own;
 }

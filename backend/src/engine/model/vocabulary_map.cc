@@ -32,7 +32,8 @@ VocabularyMap::VocabularyMap(std::istream& file, const Vocabulary& vocabulary, i
     has_always = true;
     std::istringstream tokens(line.substr(1));
     for (std::string token; std::getline(tokens, token, ' ');) {
-      always_[vocabulary.to_id(token)] = true;  // unknown names give the unknown token
+      // Unknown names give the unknown token.
+      always_[static_cast<size_t>(vocabulary.to_id(token))] = true;
     }
   }
   Number(end_id, own);
@@ -42,7 +43,7 @@ VocabularyMap::VocabularyMap(const LanguageList& list, size_t number, const Voca
                              int64_t end_id, const std::vector<int64_t>& own)
     : language_(list.language), list_number_(number), always_(vocabulary.size()) {
   const auto add = [&](int64_t id) {  // by name, as for vmap.txt
-    always_[vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id)))] = true;
+    always_[static_cast<size_t>(vocabulary.by_name(id))] = true;
   };
   for (const int64_t id : list.tokens) add(id);
   if (list.prefix_id) add(*list.prefix_id);  // else no prefix would consist of candidates

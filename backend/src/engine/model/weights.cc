@@ -55,22 +55,20 @@ std::vector<const VocabularyMap*> Weights::AllMaps() const {
   return maps;
 }
 
-int64_t Weights::end_id() const { return static_cast<int64_t>(target().to_id(files_.eos_token)); }
+int64_t Weights::end_id() const { return target().to_id(files_.eos_token); }
 
-int64_t Weights::source_end_id() const {
-  return static_cast<int64_t>(source().to_id(files_.eos_token));
-}
+int64_t Weights::source_end_id() const { return source().to_id(files_.eos_token); }
 
 std::optional<int64_t> Weights::padding_id() const {
   for (const char* token : {"<pad>", "<blank>"}) {
-    if (target().contains(token)) return static_cast<int64_t>(target().to_id(token));
+    if (target().contains(token)) return target().to_id(token);
   }
   return std::nullopt;
 }
 
 bool Weights::IsEmptySource(const Ids& source) const {
   const auto token_is = [&](size_t position, const std::string& token) {
-    return this->source().to_token(static_cast<size_t>(source[position])) == token;
+    return this->source().to_token(source[position]) == token;
   };
   const size_t size = source.size();
   if (size == 0) return true;

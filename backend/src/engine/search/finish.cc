@@ -55,13 +55,12 @@ void AddAlignments(const CheckedRow& row, const Ids& positions, Hypothesis* hypo
 }
 
 bool IsUnknown(int64_t id, const Weights& weights) {
-  return id == static_cast<int64_t>(weights.target().to_id(weights.files().unk_token));
+  return id == weights.target().to_id(weights.files().unk_token);
 }
 
 int64_t IdOfSource(const CheckedRow& row, int64_t position, const Weights& weights) {
   const int64_t id = row.source[static_cast<size_t>(position)];
-  const std::string& token = weights.source().to_token(static_cast<size_t>(id));
-  return static_cast<int64_t>(weights.target().to_id(token));
+  return weights.target().to_id(weights.source().to_token(id));
 }
 
 RowResult EchoPrefix(const CheckedRow& row) {

@@ -29,7 +29,7 @@ int64_t Resolve(const Token& token, const std::string& parameter, const Vocabula
   if (!vocabulary.contains(text)) {
     Refuse(parameter, "token " + Quote(text) + " is not in the target vocabulary");
   }
-  return static_cast<int64_t>(vocabulary.to_id(text));
+  return vocabulary.to_id(text);
 }
 
 Ids Resolve(const TokenSequence& tokens, const std::string& parameter,
@@ -86,8 +86,7 @@ SearchOptions::SearchOptions(const DecodingOptions& options, const Weights& weig
   ends_ = ResolveEnds(options, weights);
   for (const int64_t id : ends_) {
     known_ends_.push_back(id);
-    known_ends_.push_back(
-        static_cast<int64_t>(vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id)))));
+    known_ends_.push_back(vocabulary.by_name(id));
   }
   // A row could not end at a token that is not a candidate.
   if (!options.use_vmap || (map != nullptr && !map->HasAll(ends_))) map = nullptr;

@@ -7,14 +7,6 @@
 #include <utility>
 
 namespace ct2triton {
-namespace {
-
-int32_t OutputOf(const std::string& token, const Weights& weights, const SearchRules& rules) {
-  return rules.Output(static_cast<int64_t>(weights.target().to_id(token)));
-}
-
-}  // namespace
-
 SearchRules::SearchRules(const SearchOptions& search, const Weights& weights) : map_(search.map()) {
   const DecodingOptions& options = search.options();
   const auto& vocabulary = weights.target();
@@ -22,12 +14,11 @@ SearchRules::SearchRules(const SearchOptions& search, const Weights& weights) : 
   min_length_ = static_cast<size_t>(options.min_decoding_length);
   repetition_penalty_ = options.repetition_penalty;
   no_repeat_ngram_size_ = static_cast<size_t>(options.no_repeat_ngram_size);
-  if (options.disable_unk) disabled_.push_back(OutputOf(weights.files().unk_token, weights, *this));
+  if (options.disable_unk) disabled_.push_back(Output(vocabulary.to_id(weights.files().unk_token)));
   for (const Ids& ids : search.suppressed()) {
     Outputs sequence;
     for (const int64_t id : ids) {  // by name, as in CTranslate2
-      const std::string& token = vocabulary.to_token(static_cast<size_t>(id));
-      const int32_t output = OutputOf(token, weights, *this);
+      const int32_t output = Output(vocabulary.by_name(id));
       if (output >= 0) sequence.push_back(output);
     }
     if (sequence.size() == 1) disabled_.push_back(sequence.front());
