@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,8 +11,8 @@
 #include <vector>
 
 #include "quality/gaps.h"
-#include "quality/read_text.h"
 #include "quality/statistics.h"
+#include "quality/values.h"
 #include "quality/verdict.h"
 #include "quality/words.h"
 
@@ -25,6 +26,25 @@ struct Judged {
   std::optional<double> score = {};       // mean log-probability of the tokens
   std::string_view source_language = {};  // its code
   const Alignment* alignment = nullptr;   // of the texts
+};
+
+// What the judge reads from a text, which must outlive it.
+struct ReadText {
+  // Bytes that are read. In a longer text, words and values are not judged.
+  static constexpr size_t kMostBytes = size_t{1} << 16;
+
+  explicit ReadText(std::string_view given)
+      : text(given.substr(0, kMostBytes)),
+        whole(given.size() <= kMostBytes),
+        visible(VisibleLength(given)),
+        values(FindValues(text)),
+        words(Words(values.rest)) {}
+
+  std::string_view text;
+  bool whole = true;   // all of the text was read
+  size_t visible = 0;  // characters without white space, of the whole text
+  Values values;
+  std::vector<Word> words;  // except those inside of `values.names`
 };
 
 // The natural logarithm of the length of a translation divided by that of its source, in visible

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "rows/row.h"
+#include "steady_clock.h"
 
 namespace ct2triton {
 
@@ -21,7 +22,10 @@ struct RunTimes {
 };
 
 // The times of a run without duration: all are now.
-RunTimes NoTime() noexcept;
+inline RunTimes NoTime() noexcept {
+  const uint64_t now_ns = SteadyNow_ns();
+  return RunTimes{now_ns, now_ns, now_ns, now_ns, 0, 0};
+}
 
 // The work of a run (a call or an admission) for one observer's rows. The only source of statistics
 // and metrics.

@@ -11,18 +11,18 @@
 
 namespace ct2triton {
 
-// The owner of a running call's rows. Called on the engine's thread.
+// The owner of a running call's rows; by itself it takes no notice. Called on the engine's thread.
 class CallWatcher {
  public:
   virtual ~CallWatcher() = default;
   // True to end the row at this position of the call; asked between the steps of a search that can
   // end rows alone.
-  virtual bool Cancelled(size_t position) = 0;
+  virtual bool Cancelled(size_t /*position*/) { return false; }
   // The output of the row at this position has grown by an ID that will not change.
-  virtual void RowGrew(size_t position, int64_t id) = 0;
+  virtual void RowGrew(size_t /*position*/, int64_t /*id*/) {}
   // The row at this position has ended, but others may still run. Only for searches that report
   // rows.
-  virtual void RowEnded(size_t position, RowResult result) = 0;
+  virtual void RowEnded(size_t /*position*/, RowResult /*result*/) {}
 };
 
 // Calls of CTranslate2, one at a time. On a GPU one thread makes, runs and destroys it, in its

@@ -16,7 +16,6 @@ namespace {
 
 class Scores : public LoopListener {
  public:
-  void RowGrew(LoopRow, int64_t) noexcept override {}
   void RowEnded(LoopRow, RowResult result) noexcept override { answer_ = std::move(result); }
   std::vector<float> Take() const {
     std::vector<float> scores;

@@ -129,6 +129,4 @@ void DecodeLoop::Remove(LoopRow row) noexcept {
   if (rows_.empty()) compute_->Rest();
 }
 
-void DecodeLoop::Clear() noexcept { rows_.clear(); }
-
 }  // namespace ct2triton

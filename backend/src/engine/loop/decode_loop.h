@@ -30,9 +30,6 @@ class DecodeLoop final : public LoopEngine {
   std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) override;
   void Step(LoopListener* listener) override;
   void Remove(LoopRow row) noexcept override;
-  // Removes all rows.
-  void Clear() noexcept;
-
   size_t running() const override { return rows_.size(); }
   const LoopCounters& counters() const override { return counters_; }
 

@@ -30,14 +30,15 @@ class Weights;
 // Identifies one row of one loop, from Admit until it has ended or was removed; never reused.
 using LoopRow = uint64_t;
 
-// Receives the results of a step. It must not call the loop.
+// Receives the results of a step, and ignores them unless it is derived from. It must not call the
+// loop.
 class LoopListener {
  public:
   virtual ~LoopListener() = default;
   // The output of this row has grown by an ID that will not change. Forced IDs come first.
-  virtual void RowGrew(LoopRow row, int64_t id) noexcept = 0;
+  virtual void RowGrew(LoopRow /*row*/, int64_t /*id*/) noexcept {}
   // The row has left the loop.
-  virtual void RowEnded(LoopRow row, RowResult result) noexcept = 0;
+  virtual void RowEnded(LoopRow /*row*/, RowResult /*result*/) noexcept {}
 };
 
 // What a loop has done so far.

@@ -33,7 +33,6 @@ class RunningRow {
              const std::shared_ptr<const SearchRules>& rules, LoopCompute* compute);
 
   LoopRow name() const { return name_; }
-  const CheckedRow& row() const { return row_; }
   // Whether nothing more must be computed: its forced tokens reach its limit, or it ended at this
   // step.
   bool ended() const { return result_.has_value(); }

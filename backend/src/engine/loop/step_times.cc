@@ -150,12 +150,6 @@ std::vector<const CheckedRow*> Encode(std::vector<CheckedRow>* rows, LoopEngine*
   return encoded;
 }
 
-class IgnoringListener : public LoopListener {
- public:
-  void RowGrew(LoopRow, int64_t) noexcept override {}
-  void RowEnded(LoopRow, RowResult) noexcept override {}
-};
-
 // A barrier for the measuring threads, so that all step at the same time.
 class Meeting {
  public:
@@ -219,7 +213,7 @@ class MeasuredLoop {
 
   const std::vector<const CheckedRow*>& rows_;
   const std::unique_ptr<LoopEngine> loop_;
-  IgnoringListener listener_;
+  LoopListener listener_;
   double one_row_ns_ = 0;
   double tile_ns_ = 0;
   uint64_t spent_ns_ = 0;  // by its thread

@@ -20,13 +20,6 @@ namespace {
 
 constexpr int64_t kBeamSteps = 4;
 
-class Unwatched final : public CallWatcher {
- public:
-  bool Cancelled(size_t) override { return false; }
-  void RowGrew(size_t, int64_t) override {}
-  void RowEnded(size_t, RowResult) override {}
-};
-
 // Tokens from the whole vocabulary except its beginning, which has special tokens.
 class Tokens {
  public:
@@ -107,7 +100,7 @@ CheckedRow MakeBeamRow(const Weights& weights) {
 }
 
 void SearchWithTwoBeams(const LibraryModel& library, BeamTrialRow* beams) {
-  Unwatched unwatched;
+  CallWatcher unwatched;
   RunTimes times;
   const auto result = library.NewEngine()->Run({&beams->row}, &unwatched, &times).front();
   beams->scores.clear();

@@ -57,9 +57,8 @@ void BeamSearch::AddRules(std::vector<OutputRules>* all) const {
   if (sampler_) rules.draw = {*sampler_, length()};
 }
 
-void BeamSearch::Choose(const Found* found) { GoOn(found->candidates); }
-
-void BeamSearch::GoOn(std::vector<Candidate> candidates) {
+void BeamSearch::Choose(const Found* found) {
+  std::vector<Candidate> candidates = found->candidates;
   if (IsFirstChoice()) {
     for (size_t k = 0; k < candidates.size(); ++k) {
       candidates[k].beam = 0;  // the other beams are copies of it

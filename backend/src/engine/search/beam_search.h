@@ -87,7 +87,6 @@ class BeamSearch final : public WideSearch {
     bool ends = false;
   };
 
-  void GoOn(std::vector<Candidate> candidates);
   bool IsFirstChoice() const { return beams_.front().slots.empty(); }
   std::vector<size_t> Finish(const std::vector<Candidate>& candidates, Next* next) const;
   Hypothesis Ended(const Candidate& candidate) const;

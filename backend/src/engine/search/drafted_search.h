@@ -22,7 +22,6 @@ class DraftedSearch {
 
   // Returns the draft outputs to check at this step, at most `most`.
   const Outputs& Try(size_t most);
-  size_t tried() const { return tried_.size(); }
   // Adds the rules of each choice of this step: one more than the checked tokens.
   void AddRules(std::vector<OutputRules>* rules) const;
   // found: the results for these rules.

@@ -25,11 +25,8 @@ class SearchRules {
   int32_t Output(int64_t id) const;  // -1: no output stands for this id
   int64_t Id(int32_t output) const;
   bool IsEnd(int32_t output) const;
-  const VocabularyMap* map() const { return map_; }  // null: the whole vocabulary
   size_t min_length() const { return min_length_; }  // in tokens, forced ones counted
   std::shared_ptr<const SearchRules> WithMinLength(size_t tokens) const;
-  // Scores are asked for, or put draws in order.
-  bool scored() const { return scored_; }
   // What the score of a finished sequence becomes.
   float Normalized(float score, size_t length) const;
 
@@ -41,14 +38,14 @@ class SearchRules {
  private:
   void AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>* disabled) const;
 
-  const VocabularyMap* map_;
+  const VocabularyMap* map_;  // null: the whole vocabulary
   Outputs ends_;
   size_t min_length_;  // tokens, forced ones counted
   float repetition_penalty_;
   size_t no_repeat_ngram_size_;     // 0: off
   Outputs disabled_;                // never chosen
   std::vector<Outputs> sequences_;  // of which the last is not chosen after the others
-  bool scored_;
+  bool scored_;                     // scores are asked for, or put draws in order
   float length_penalty_;
 };
 

@@ -53,8 +53,6 @@ class Pass {
   void Logits(const Matrix& projection, const int* chosen, int outputs, float* logits);
   // Numbers per row in the buffer where Self() keeps keys and values.
   int projected_stride() const { return 3 * weights_.heads_width(); }
-  // State of the rows; float32, [rows, width]. The caller applies the last norm.
-  const Buffer<float>& x() const { return workspace_->x[now_]; }
 
  private:
   Stream StreamOf(int which) const;
