@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 
 #include "engine/compute/cpu/positions.h"
 #include "engine/model/weight_rows.h"
@@ -40,17 +39,14 @@ ModelWeights::ModelWeights(Gpu* gpu, const ModelFile& file, const ComputeTypes& 
     Refuse("bfloat16 needs a GPU of compute capability 8.0 or later; float16 runs on this one");
   }
   if (int8_ && type_ != kFloat16) Refuse("int8 weights need compute_type int8_float16");
-  encoder_ = ReadSide("encoder", /*has_source=*/false);
-  decoder_ = ReadSide("decoder", /*has_source=*/true);
+  const DecoderShape decoder = ReadDecoder(file);
+  encoder_ = ReadSide(ReadEncoder(file));
+  decoder_ = ReadSide(decoder);
+  decoder_.starts_from_zero = decoder.start_from_zero_embedding;
   projection_ = ReadMatrix("decoder/projection");
-  outputs_ = static_cast<int>(file.Get("decoder/projection/weight").rows());
-  output_scale_ = static_cast<float>(file_.Attribute("decoder/scale_outputs", 1));
-  const double layer = file_.Attribute("decoder/alignment_layer", -1);
-  alignment_.layer =
-      static_cast<size_t>(layer < 0 ? layer + static_cast<double>(decoder_.layers.size()) : layer);
-  const auto heads = static_cast<int>(file_.Attribute("decoder/alignment_heads", 1));
-  alignment_.heads.resize(static_cast<size_t>(heads == 0 ? decoder_.heads : heads));
-  std::iota(alignment_.heads.begin(), alignment_.heads.end(), 0);
+  outputs_ = static_cast<int>(decoder.vocabulary);
+  output_scale_ = decoder.output_scale;
+  alignment_ = decoder.alignment;
   gpu_->Wait();
 }
 
@@ -75,21 +71,6 @@ std::string ModelWeights::ActivationName() const {
   return type_ == kFloat32 ? "f32" : type_ == kFloat16 ? "f16" : "bf16";
 }
 
-// A flag "multiply by the root of the width", or the factor itself.
-float ModelWeights::EmbeddingScale(const std::string& side) const {
-  const std::string names[] = {side + "/scale_embeddings",
-                               side + '/' + "embeddings/multiply_by_sqrt_depth"};
-  for (const std::string& name : names) {
-    const Variable* variable = file_.Find(name);
-    if (variable == nullptr) continue;
-    const double value = file_.Attribute(name, 1);
-    if (variable->type != ElementType::kInt8) return static_cast<float>(value);
-    if (value == 0) return 1;
-    break;
-  }
-  return 0;
-}
-
 const float* ModelWeights::Keep(const std::vector<float>& values) {
   floats_.emplace_back(*gpu_, values);
   gpu_->Wait();
@@ -110,9 +91,8 @@ const float* ModelWeights::Floats(const std::string& name, int64_t count) {
   return there = Keep(values);
 }
 
-Norm ModelWeights::ReadNorm(const std::string& scope, bool required) {
+Norm ModelWeights::ReadNorm(const std::string& scope) {
   Norm norm = {};
-  if (!required && !file_.Has(scope + "/gamma")) return norm;
   const int64_t width = file_.Get(scope + "/gamma").elements();
   norm.gamma = Floats(scope + "/gamma", width);
   if (file_.Has(scope + "/beta")) norm.beta = Floats(scope + "/beta", width);
@@ -170,7 +150,7 @@ Matrix ModelWeights::ReadMatrix(const std::string& scope) {
 
 AttentionWeights ModelWeights::ReadAttention(const std::string& scope, bool to_source, int heads) {
   AttentionWeights attention;
-  attention.norm = ReadNorm(scope + "/layer_norm", /*required=*/true);
+  attention.norm = ReadNorm(scope + "/layer_norm");
   attention.in = ReadMatrix(scope + "/linear_0");
   if (to_source) attention.keys = ReadMatrix(scope + "/linear_1");
   attention.out = ReadMatrix(scope + (to_source ? "/linear_2" : "/linear_1"));
@@ -189,18 +169,18 @@ AttentionWeights ModelWeights::ReadAttention(const std::string& scope, bool to_s
   return attention;
 }
 
-LayerWeights ModelWeights::ReadLayer(const std::string& scope, bool has_source,
-                                     const SideWeights& side) {
+LayerWeights ModelWeights::ReadLayer(const std::string& scope, const StackShape& shape) {
+  const int heads = static_cast<int>(shape.heads);
   LayerWeights layer;
-  layer.self = ReadAttention(scope + "/self_attention", /*to_source=*/false, side.heads);
-  if (has_source) {
-    layer.source = ReadAttention(scope + "/attention", /*to_source=*/true, side.heads);
+  layer.self = ReadAttention(scope + "self_attention", /*to_source=*/false, heads);
+  if (shape.side == "decoder") {
+    layer.source = ReadAttention(scope + "attention", /*to_source=*/true, heads);
   }
-  layer.feed_forward_norm = ReadNorm(scope + '/' + "ffn/layer_norm", /*required=*/true);
-  layer.inner = ReadMatrix(scope + "/ffn/linear_0");
-  layer.gated = file_.Has(scope + "/ffn/linear_0_noact/weight");
-  if (layer.gated) layer.gate = ReadMatrix(scope + "/ffn/linear_0_noact");
-  layer.outer = ReadMatrix(scope + "/ffn/linear_1");
+  layer.feed_forward_norm = ReadNorm(scope + "ffn/layer_norm");
+  layer.inner = ReadMatrix(scope + "ffn/linear_0");
+  layer.gated = shape.gated;
+  if (layer.gated) layer.gate = ReadMatrix(scope + "ffn/linear_0_noact");
+  layer.outer = ReadMatrix(scope + "ffn/linear_1");
   return layer;
 }
 
@@ -223,54 +203,30 @@ void ModelWeights::ReadPositions(const std::string& side, SideWeights* to) {
   to->positions = Keep(encodings);
 }
 
-void ModelWeights::ReadBias(const std::string& side, SideWeights* to) {
-  const std::string scope = side + '/' + "layer_0/self_attention/relative_attention_";
-  const Variable& table = file_.Get(scope + "bias");
-  const bool encoder = side == "encoder";
-  const auto buckets = static_cast<size_t>(table.rows());
-  const auto last = static_cast<size_t>(file_.Attribute(scope + "max_distance", 0));
-  if (table.columns() != to->heads || buckets < 4 || last <= buckets / (encoder ? 4 : 2)) {
-    Refuse("the size of " + scope + "bias is not known");
-  }
-  const auto values = file_.Floats(scope + "bias");
-  to->bias = Keep(BiasByDistance(values, static_cast<size_t>(to->heads), last, encoder));
-  to->bias_last = static_cast<int>(last);
-}
-
-SideWeights ModelWeights::ReadSide(const std::string& side, bool has_source) {
+SideWeights ModelWeights::ReadSide(const StackShape& shape) {
   SideWeights weights;
-  weights.heads = static_cast<int>(file_.Attribute(side + "/num_heads", 8));
-  const int activation = static_cast<int>(file_.Attribute(side + "/activation", 0));
-  if (activation < kRelu || activation > kSigmoid) {
-    Refuse(side + "/activation is " + std::to_string(activation));
-  }
+  weights.heads = static_cast<int>(shape.heads);
+  const int activation = static_cast<int>(shape.activation);
+  if (activation > kSigmoid) Refuse(shape.side + "/activation is " + std::to_string(activation));
   weights.activation = static_cast<Activation>(activation);
-  weights.pre_norm = file_.Attribute(side + "/pre_norm", 1) != 0;
-  weights.starts_from_zero = file_.Attribute(side + "/start_from_zero_embedding", 0) != 0;
-  for (const char* name : {"/alibi", "/multi_query_attention"}) {
-    if (file_.Attribute(side + name, 0) != 0) Refuse(side + name + " is set");
+  weights.pre_norm = shape.pre_norm;
+  weights.embedding = ReadMatrix(shape.embeddings);
+  weights.embedding_scale = shape.embedding_scale;
+  if (shape.embedding_norm) weights.embedding_norm = ReadNorm(shape.side + "/layernorm_embedding");
+  if (shape.output_norm) weights.output_norm = ReadNorm(shape.side + "/layer_norm");
+  if (shape.output_norm && !shape.pre_norm) {
+    Refuse(shape.side + "/layer_norm follows layers that end with a norm");
   }
-  const bool numbered = file_.Has(side + '/' + "embeddings_0/weight");
-  weights.embedding = ReadMatrix(side + (numbered ? "/embeddings_0" : "/embeddings"));
-  weights.embedding_scale = EmbeddingScale(side);
-  if (weights.embedding_scale == 0) {
-    weights.embedding_scale = std::sqrt(static_cast<float>(weights.embedding.k));
+  for (size_t i = 0; i < shape.layers; ++i) {
+    weights.layers.push_back(ReadLayer(shape.LayerScope(i), shape));
   }
-  weights.embedding_norm = ReadNorm(side + "/layernorm_embedding", /*required=*/false);
-  weights.output_norm = ReadNorm(side + "/layer_norm", /*required=*/false);
-  if (!weights.pre_norm && weights.output_norm.gamma != nullptr) {
-    Refuse(side + "/layer_norm follows layers that end with a norm");
+  if (shape.bias_max_distance == 0) {
+    ReadPositions(shape.side, &weights);
+    return weights;
   }
-  const auto scope = [&](size_t layer) { return side + "/layer_" + std::to_string(layer); };
-  for (size_t i = 0; file_.Has(scope(i) + "/self_attention/linear_0/weight"); ++i) {
-    weights.layers.push_back(ReadLayer(scope(i), has_source, weights));
-  }
-  if (weights.layers.empty()) Refuse("it has no " + scope(0));
-  if (file_.Has(scope(0) + '/' + "self_attention/relative_attention_bias")) {
-    ReadBias(side, &weights);
-  } else {
-    ReadPositions(side, &weights);
-  }
+  weights.bias = Keep(BiasByDistance(file_.Floats(shape.BiasName()), shape.heads,
+                                     shape.bias_max_distance, shape.side == "encoder"));
+  weights.bias_last = static_cast<int>(shape.bias_max_distance);
   return weights;
 }
 

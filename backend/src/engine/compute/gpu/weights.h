@@ -11,6 +11,7 @@
 
 #include "engine/compute/gpu/gpu.h"
 #include "engine/model/model_file.h"
+#include "engine/model/stack_shape.h"
 #include "gpu/args.h"
 #include "rows/alignment_heads.h"
 
@@ -46,9 +47,9 @@ struct MostPositions {
 struct SideWeights {
   Matrix embedding;
   float embedding_scale = 1;
-  Norm embedding_norm, output_norm;
-  const float* positions = nullptr;  // [most positions, width]
-  const float* bias = nullptr;       // [heads, 2 * bias_last + 1], see AttentionArgs
+  Norm embedding_norm = {}, output_norm = {};  // without gamma: none
+  const float* positions = nullptr;            // [most positions, width]
+  const float* bias = nullptr;                 // [heads, 2 * bias_last + 1], see AttentionArgs
   int bias_last = 0;
   int heads = 0;
   bool pre_norm = true;
@@ -86,10 +87,9 @@ class ModelWeights {
   Matrix Select(const std::vector<int>& outputs);
 
  private:
-  float EmbeddingScale(const std::string& side) const;
   // A vector of `count` numbers, in float32.
   const float* Floats(const std::string& name, int64_t count);
-  Norm ReadNorm(const std::string& scope, bool required);
+  Norm ReadNorm(const std::string& scope);
   Matrix ReadMatrix(const std::string& scope);
   struct Packed {
     const void* tiles = nullptr;
@@ -97,10 +97,9 @@ class ModelWeights {
   };
   const Packed& Pack(const std::string& scope);
   AttentionWeights ReadAttention(const std::string& scope, bool to_source, int heads);
-  LayerWeights ReadLayer(const std::string& scope, bool has_source, const SideWeights& side);
-  SideWeights ReadSide(const std::string& side, bool has_source);
+  LayerWeights ReadLayer(const std::string& scope, const StackShape& shape);
+  SideWeights ReadSide(const StackShape& shape);
   void ReadPositions(const std::string& side, SideWeights* to);
-  void ReadBias(const std::string& side, SideWeights* to);
   const float* Keep(const std::vector<float>& values);
 
   Gpu* const gpu_;
