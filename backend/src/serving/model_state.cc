@@ -143,7 +143,7 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
       metrics_(languages_, name_, version_),
       judge_(ReadQualityStatistics(directory_)) {
   if (config_.engine.verify_files) VerifyFiles(ModelFolder(model), version_);
-  for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
+  for (const std::string& warning : config_.warnings) LogWarning(label_ + ": " + warning);
   LogInfo(label_ + ": loading '" + directory_ + "'" + OriginOf(directory_));
 }
 
@@ -169,9 +169,8 @@ std::shared_ptr<Translator> ModelState::TranslatorOn(const Device& device) {
   const std::string& refusal = translator->model().loop_refusal();
   if (!refusal.empty()) {
     LogWarning(
-        (label_ +
-         ": its rows run as calls of CTranslate2, since decode loops cannot run it: " + refusal)
-            .c_str());
+        label_ +
+        ": its rows run as calls of CTranslate2, since decode loops cannot run it: " + refusal);
   }
   metrics_.Follow(translator);
   translators_.emplace_back(device, translator);

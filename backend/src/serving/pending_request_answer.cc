@@ -20,18 +20,26 @@ namespace {
 constexpr std::chrono::milliseconds kMemoryWait(1);
 constexpr int kMostMemoryWaits = 10'000;
 
+// Repeats the action while memory has run out.
+template <class Action>
+void Patiently(const Action& action) noexcept {
+  for (int waits = 0; waits < kMostMemoryWaits; ++waits) {
+    try {
+      return action();
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kMemoryWait);
+    } catch (...) {
+      return LogCurrentError();
+    }
+  }
+  LogError("a request could not be answered for want of memory");
+}
+
 }  // namespace
 
 template <class Task>
 void PendingRequest::SurelyLater(const Task& task) noexcept {
-  for (int waits = 0; waits < kMostMemoryWaits; ++waits) {
-    try {
-      return AnswerLater(task);
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(kMemoryWait);
-    }
-  }
-  LogError("a request could not be answered for want of memory");
+  Patiently([&] { AnswerLater(task); });
 }
 
 // If the request has failed, rows that were not handed over are dropped.
@@ -194,18 +202,7 @@ void PendingRequest::SendAnswer() noexcept {
 // While Triton has no memory for a response, the client waits.
 void PendingRequest::SendFailure() noexcept {
   if (failure_->code() == ErrorCode::kInternal) LogError(failure_->what());
-  for (int waits = 0; waits < kMostMemoryWaits; ++waits) {
-    try {
-      Response(request_).Send(&*failure_);
-      return;
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(kMemoryWait);
-    } catch (...) {
-      LogError(CurrentError().what());
-      return;
-    }
-  }
-  LogError("a request could not be answered for want of memory");
+  Patiently([&] { Response(request_).Send(&*failure_); });
 }
 
 }  // namespace ct2triton

@@ -18,7 +18,7 @@ void Log(TRITONSERVER_LogLevel level, const char* text) noexcept {
 }  // namespace
 
 void LogInfo(const std::string& text) noexcept { Log(TRITONSERVER_LOG_INFO, text.c_str()); }
-void LogWarning(const char* text) noexcept { Log(TRITONSERVER_LOG_WARN, text); }
+void LogWarning(const std::string& text) noexcept { Log(TRITONSERVER_LOG_WARN, text.c_str()); }
 void LogError(const char* text) noexcept { Log(TRITONSERVER_LOG_ERROR, text); }
 
 bool VerboseLogEnabled() noexcept { return TRITONSERVER_LogIsEnabled(TRITONSERVER_LOG_VERBOSE); }

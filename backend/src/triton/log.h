@@ -7,7 +7,7 @@
 namespace ct2triton {
 
 void LogInfo(const std::string& text) noexcept;
-void LogWarning(const char* text) noexcept;
+void LogWarning(const std::string& text) noexcept;
 void LogError(const char* text) noexcept;
 
 bool VerboseLogEnabled() noexcept;
