@@ -47,7 +47,7 @@ from ct2_triton.translate.cli import (
 )
 from ct2_triton.translate.files import Progress, plan
 from ct2_triton.translate.line_errors import check_request
-from ct2_triton.translate.records import describe, finished, held
+from ct2_triton.translate.records import check_unchanged, describe, finished, held
 
 if TYPE_CHECKING:
     import argparse
@@ -139,6 +139,7 @@ def _translate_all(jobs: Sequence[Job], task: Task) -> int:
     _translate([block for _, blocks, _ in waiting for block in blocks], task)
     failed = 0
     for job, blocks, content in waiting:
+        check_unchanged(job.source, job.output, content)
         if listed := finish(job, blocks, content):
             _LOG.error(
                 "%s.failed.jsonl lists %d translations that failed; the same command again "

@@ -60,6 +60,7 @@ from ct2_triton.translate.formats import (
 from ct2_triton.translate.inputs import Line, check_file, judged, read_inputs
 from ct2_triton.translate.line_errors import WORD, check_word, concerns_one_line
 from ct2_triton.translate.records import (
+    check_unchanged,
     describe,
     finished,
     held,
@@ -283,6 +284,7 @@ async def _translate_file(
                 if begun == 0:  # nothing is lost, and the next run may have other settings
                     remove_partial(job.output, made_of)
                 raise
+            check_unchanged(job.source, job.output, made_of)
             output.finish(partial(_as_subtitles, job) if is_subtitles(job.output) else None)
         return len(output.failed)
 

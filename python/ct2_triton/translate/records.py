@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _LOG = logging.getLogger(__name__)
-_MODEL_CHECKSUM = "model_checksum"  # among what an output is made of
+_INPUT, _MODEL_CHECKSUM = "input", "model_checksum"  # among what an output is made of
 # A text between quotes, or comments and white space.
 _COMMENTS = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?:#[^\n]*|\s)+""")
 
@@ -48,9 +48,24 @@ class Record:
 
 def describe(source: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an output depends on, as values of JSON."""
-    content = {"bytes": source.stat().st_size, "sha256": sha256(source)}
-    given: dict[str, Any] = json.loads(json.dumps({"input": content, **settings}))
+    given: dict[str, Any] = json.loads(json.dumps({_INPUT: _content(source), **settings}))
     return given
+
+
+def check_unchanged(source: Path, output: Path, made_of: Mapping[str, Any]) -> None:
+    """Refuse to finish an output whose input was changed while it was read, line by line.
+
+    Raises ClientError.
+    """
+    if _content(source) != made_of[_INPUT]:
+        raise ClientError(
+            f"{source} was changed while it was translated, so {output} is not written; the same "
+            "command again says what to remove"
+        )
+
+
+def _content(source: Path) -> dict[str, Any]:
+    return {"bytes": source.stat().st_size, "sha256": sha256(source)}
 
 
 def model_checksum(model: str, repository: Path | None) -> str | None:

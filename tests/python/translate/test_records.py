@@ -10,8 +10,15 @@ from typing import Any
 
 import pytest
 
+from ct2_triton.errors import ClientError
 from ct2_triton.translate.cli import add_translation_arguments, made_of
-from ct2_triton.translate.records import deliver, finished, model_checksum
+from ct2_triton.translate.records import (
+    check_unchanged,
+    deliver,
+    describe,
+    finished,
+    model_checksum,
+)
 
 CONFIG = 'name: "m"\nparameters { key: "beam_size" value { string_value: "#1" } }\n'
 
@@ -56,6 +63,17 @@ def test_a_run_from_another_folder_finds_the_output_complete(
     monkeypatch.chdir(tmp_path)
     config.write_text(CONFIG.replace("#1", "#2"))
     assert finished(output, settings()) is None
+
+
+def test_an_input_that_was_changed_meanwhile_is_refused(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("One.\nTwo.\n")
+    before = describe(source, settings())
+    source.write_text("One.\nTwo.\n")
+    check_unchanged(source, output, before)
+    source.write_text("One.\nTen.\n")
+    with pytest.raises(ClientError, match=r"in.txt was changed .* so .*out.txt is not written"):
+        check_unchanged(source, output, before)
 
 
 def test_an_output_is_on_the_disk_before_it_has_its_name(

@@ -279,6 +279,17 @@ def test_a_damaged_part_is_an_error_of_the_command(translate: Translate, tmp_pat
     assert finish(Job(source, output), blocks, {}) == 0
 
 
+def test_a_block_that_cannot_be_written_is_named(translate: Translate, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("Short.\n", encoding="utf-8")
+    part = tmp_path / "out.txt.blocks" / "000000000"
+    part.with_suffix(".failed").mkdir(parents=True)
+    done, _ = translate(source, output)
+    assert done["error"] == f"cannot write {part}: Is a directory"
+    part.with_suffix(".failed").rmdir()
+    assert translate(source, output)[0]["error"] == ""
+
+
 def test_another_encoding_is_said_once_before_anything_is_translated(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

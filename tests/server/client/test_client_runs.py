@@ -245,3 +245,26 @@ def test_a_run_that_was_killed_at_its_end_leaves_a_finished_output(
     record.rename(record.with_suffix(".pending"))  # the output has its name, its record has not
     assert "is complete: nothing to do" in run(*line).stderr
     assert record.exists()
+
+
+def test_an_input_that_is_cut_meanwhile_is_not_taken_for_all_of_it(
+    picky: Any, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    text = "".join(f"Line {number}.\n" for number in range(5000))
+    source.write_text(text, encoding="utf-8")
+    with picky() as (server, command):
+        line = command("-i", source, "-o", output)
+        server.waits = True
+        with forked.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+            wait_until(server.started.is_set)
+            source.write_text(text[:100], encoding="utf-8")
+            server.waits = False
+            said = process.communicate()[1]
+        assert process.returncode == 1
+        assert f"{source} was changed while it was translated" in said
+        assert not output.exists()
+        assert "remove it and" in run(*line, code=1).stderr
+        source.write_text(text, encoding="utf-8")  # as it was
+        run(*line)
+        assert len(_lines(output)) == 5001
