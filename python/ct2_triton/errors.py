@@ -33,7 +33,7 @@ class ModelNotFoundError(ClientError):
 
 
 class ServerBusyError(ClientError):
-    """The server is reachable but busy: send more slowly, or try later."""
+    """The server is busy, or its model loads or ends: send more slowly, or try later."""
 
 
 class AccessDeniedError(ClientError):

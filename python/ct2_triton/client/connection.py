@@ -20,7 +20,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from ct2_triton import errors
 from ct2_triton.client.answers import LATE_S, Answers
 from ct2_triton.client.calls import join_headers, read_headers
-from ct2_triton.client.messages import without_tensors
+from ct2_triton.client.messages import error_of_message
 from ct2_triton.client.retry import closed_error
 from ct2_triton.client.tasks import in_time, is_cancelled
 
@@ -38,9 +38,6 @@ _READY = grpc.ChannelConnectivity.READY
 QUESTION_S = 1.0  # time for an answer to ServerLive, after all other waiting
 _STATE_LAG_S = 0.25
 _RESTRICTED = "This protocol is restricted"  # of a missing secret header
-# Begins of the backend's messages with the status CANCELLED.
-_SUPERSEDED = "superseded"
-_LATE = "deadline exceeded"
 # Messages of gRPC when the connection between a proxy and its server broke.
 _BROKE_BEHIND = re.compile(r"Stream removed|RST_STREAM|http2 header with status: 502")
 
@@ -334,10 +331,6 @@ class Connection:
         status, details = error.code(), error.details()
         if status is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.timeout_s is not None:
             return deadline.expired_error()
-        if status is grpc.StatusCode.CANCELLED and (details or "").startswith(_SUPERSEDED):
-            return errors.SupersededError(str(details))
-        if status is grpc.StatusCode.CANCELLED and (details or "").startswith(_LATE):
-            return errors.DeadlineExceededError(str(details))
         if (details or "").startswith(_RESTRICTED):  # Triton says UNAVAILABLE
             return errors.AccessDeniedError(f"{details}; give it as a header of every request")
         if await self._was_lost(status, details or ""):
@@ -349,7 +342,9 @@ class Connection:
                 "it was not sent again, because the request itself may be the cause"
             )
         kind = _ERROR_OF_STATUS.get(status, errors.ServerFailedError)
-        return kind(without_tensors(details or f"the server answered {status.name} without a text"))
+        return error_of_message(
+            details or f"the server answered {status.name} without a text", otherwise=kind
+        )
 
 
 # ServerLive is sent after at most twice this silence, so before the ping.

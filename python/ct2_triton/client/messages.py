@@ -16,19 +16,24 @@ from ct2_triton.errors import (
 )
 
 UNKNOWN_MODEL = "Request for unknown model"
-"""Start of Triton's message for a missing model or version; UNAVAILABLE after it was unloaded."""
+"""Start of Triton's message for a model or version that is missing or not ready."""
 
-# Begins of messages of the backend and of Triton, for errors other than RequestRejectedError.
+# Of a model that loads, was unloaded, or ends with its server. Triton sends the one as UNAVAILABLE
+# and the other as NOT_FOUND, the status also of a model that it does not have.
+_NOT_READY = f"{UNKNOWN_MODEL}.* (is not at ready state|has no available versions)"
+_NOT_READY_HINT = "; it is loading or was unloaded, or the server is ending"
+# Begins of messages of the backend and of Triton, whatever their status is.
 _ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple(
     (re.compile(rf"(\[request id: [^\]]*\] )?{wording}"), kind)
     for wording, kind in (
         ("superseded", SupersededError),
         ("deadline exceeded", DeadlineExceededError),
-        (f"{UNKNOWN_MODEL}.* (is not at ready state|has no available versions)", ServerBusyError),
+        (_NOT_READY, ServerBusyError),
         (UNKNOWN_MODEL, ModelNotFoundError),
         ("Exceeds maximum queue size", ServerBusyError),
         ("Request timeout expired", ServerBusyError),
         ("Server is stopping", ServerBusyError),
+        ("Server not ready", ServerBusyError),
         ("GRPC server is shutting down", ServerBusyError),
         ("(CTranslate2|a decode loop) failed", ServerFailedError),
         ("a decode loop lacks memory", ServerBusyError),
@@ -56,13 +61,13 @@ def without_tensors(message: str) -> str:
     return _OF_LANGUAGES.sub("", message)
 
 
-def error_of_message(message: str) -> ClientError:
-    """Map a message without a status, as a stream sends it, to an error.
+def error_of_message(
+    message: str, otherwise: type[ClientError] = RequestRejectedError
+) -> ClientError:
+    """Map a server's message to an error, by its wording; `otherwise` is that of its status.
 
-    The classes are those of the status in `Connection`.
+    A stream sends messages without a status.
     """
     message = without_tensors(message)
-    for wording, kind in _ERROR_OF_WORDING:
-        if wording.match(message):
-            return kind(message)
-    return RequestRejectedError(message)
+    kind = next((kind for wording, kind in _ERROR_OF_WORDING if wording.match(message)), otherwise)
+    return kind(f"{message}{_NOT_READY_HINT}" if re.match(_NOT_READY, message) else message)

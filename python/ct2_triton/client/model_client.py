@@ -279,15 +279,17 @@ async def first_served(versions: Sequence[str], ask: Callable[[str], Awaitable[R
     """Try one version after another until the server has one of them.
 
     A request for a version that the server does not have is refused before it runs, so it may be
-    sent to another.
+    sent to another. If none is served, an error of one that may be served soon comes first.
     """
-    for version in versions[:-1]:
+    refusals: list[ClientError] = []
+    for version in versions:
         try:
             return await ask(version)
         except ClientError as error:
             if not _is_not_served(error):
                 raise
-    return await ask(versions[-1])
+            refusals.append(error)
+    raise min(refusals, key=lambda error: isinstance(error, ModelNotFoundError))
 
 
 def _is_not_served(error: ClientError) -> bool:

@@ -12,7 +12,7 @@ FAILED = "The gateway has failed; its log says why"
 _LOG = logging.getLogger(__name__)
 _LOG_EVERY_S = 60.0
 _GONE = "the translation server does not answer at the moment; try again later"
-_BUSY = "the translation server has too much to do at the moment; try again later"
+_BUSY = "the translation server is busy or restarts at the moment; try again later"
 _FAILED = "the translation server has failed; the operator's log says why"
 # Status and text for each failure of the Triton server; the failure's own text is for the
 # operator.

@@ -149,6 +149,26 @@ async def test_what_the_server_says_is_kept(
 
 
 @pytest.mark.parametrize(
+    ("status", "text", "kind"),
+    [
+        (grpc.StatusCode.NOT_FOUND, "'m' is not found", errors.ModelNotFoundError),
+        (grpc.StatusCode.NOT_FOUND, "'m' version 7 is not found", errors.ModelNotFoundError),
+        (grpc.StatusCode.NOT_FOUND, "'m' has no available versions", errors.ServerBusyError),
+        (grpc.StatusCode.UNAVAILABLE, "'m' is not at ready state", errors.ServerBusyError),
+    ],
+)
+async def test_a_model_that_is_not_ready_is_told_from_one_that_is_not_there(
+    status: grpc.StatusCode, text: str, kind: type[errors.ClientError]
+) -> None:
+    server = FaultServer(abort(status, f"Request for unknown model: {text}"))
+    async with serving(server) as url, connected(url) as connection:
+        with pytest.raises(errors.ClientError, match=text) as caught:
+            await connection.infer(request(), late())
+    assert type(caught.value) is kind
+    assert ("the server is ending" in str(caught.value)) is (kind is errors.ServerBusyError)
+
+
+@pytest.mark.parametrize(
     ("said", "read"),
     [
         ("INPUT_IDS, row 0: it has 9 ids", "the sentence: it has 9 ids"),

@@ -94,6 +94,28 @@ async def test_a_busy_server_is_asked_again_until_the_outage_or_the_call_is_over
         await own.translate(TEXTS[0], **CALL)
 
 
+async def test_a_model_that_ends_with_its_server_is_waited_for_and_a_missing_one_is_not(
+    tokenizer: Tokenizer,
+) -> None:
+    unknown = "Request for unknown model: 'm' "
+    leave = abort(grpc.StatusCode.NOT_FOUND, f"{unknown}has no available versions")
+
+    async def third(server: FaultServer, request: Any, context: Any) -> Any:
+        return await (leave if server.calls < 3 else echo)(server, request, context)
+
+    server = FaultServer(third)
+    async with serving(server) as url, client(url, tokenizer, PATIENT) as own:
+        assert (await own.translate(TEXTS[0], **CALL)).text == TEXTS[0]
+        server.behaviour = abort(grpc.StatusCode.NOT_FOUND, f"{unknown}is not found")
+        with pytest.raises(errors.ModelNotFoundError, match="is not found"):
+            await own.translate(TEXTS[0], **CALL)
+    assert server.calls == 4
+    short = RetryPolicy(max_backoff_s=0.1, outage_s=0.5)
+    async with serving(FaultServer(leave)) as url, client(url, tokenizer, short) as own:
+        with pytest.raises(errors.ServerBusyError, match="no available versions; .*was unloaded"):
+            await own.translate(TEXTS[0], **CALL)
+
+
 async def test_the_sentence_that_breaks_connections_is_found_and_the_others_answered(
     tokenizer: Tokenizer,
 ) -> None:

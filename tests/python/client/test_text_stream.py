@@ -79,6 +79,7 @@ async def _read(client: TranslationClient, text: str = "a river", **arguments: A
         ("[request id: <id_unknown>] Exceeds maximum queue size", errors.ServerBusyError),
         ("Request timeout expired", errors.ServerBusyError),
         ("Server is stopping, scheduler for model has stopped", errors.ServerBusyError),
+        ("Server not ready", errors.ServerBusyError),
         ("CTranslate2 failed: no", errors.ServerFailedError),
         ("a decode loop failed, and a call would differ", errors.ServerFailedError),
         ("a decode loop lacks memory for a while, and", errors.ServerBusyError),

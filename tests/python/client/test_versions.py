@@ -75,6 +75,14 @@ def test_a_version_that_is_not_served_is_passed_over() -> None:
     assert answer == ("yes", ["1", "2", "3"])
 
 
+def test_of_versions_that_are_not_served_the_one_that_may_be_soon_is_told() -> None:
+    gone = ServerBusyError("Request for unknown model: 'm' version 1 is not at ready state")
+    missing = ModelNotFoundError("Request for unknown model: 'm' version 2 is not found")
+    for outcomes in ({"1": gone, "2": missing}, {"2": missing, "1": gone}):
+        with pytest.raises(ServerBusyError, match="version 1 is not at ready state"):
+            _ask(outcomes)
+
+
 @pytest.mark.parametrize("error", [ServerBusyError("the queue is full"), RequestRejectedError("x")])
 def test_another_error_is_not_sent_to_another_version(error: ClientError) -> None:
     with pytest.raises(type(error), match=str(error)):

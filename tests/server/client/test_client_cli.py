@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tritonclient.utils import InferenceServerException
 
 from ct2_triton.client import SyncTranslationClient
+from server.helpers import Connection
 from support import commands, forked
 from support.commands import piped
 from support.ports import free_port
+from support.waiting import wait_until
 from tiny_corpus import sentences
 
 if TYPE_CHECKING:
@@ -47,6 +50,13 @@ def command(
 
 def run(command: Command, text: str = "") -> subprocess.CompletedProcess[str]:
     return commands.run(*command, code=None, text=text)
+
+
+def has_model(server: TritonServer, name: str) -> bool:
+    try:
+        return bool(Connection(server.grpc_url).raw.is_model_ready(name))
+    except InferenceServerException:  # it has hung up
+        return False
 
 
 @pytest.fixture
@@ -174,14 +184,19 @@ def test_a_line_is_numbered_in_its_own_file(
     assert where == [f"{file}:2, deu_Latn" for file in files]
 
 
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
 def test_an_outage_loses_no_line(
+    ending: signal.Signals,
     make_server: MakeServer,
     server_repository: Path,
     prepared: Prepared,
     command: Callable[..., Command],
     expected: Callable[[str, str], str],
 ) -> None:
-    """The server is killed with lines under way, and is gone for longer than a call waits."""
+    """The server ends with lines under way, and is gone for longer than a call waits.
+
+    Asked to end, it refuses lines for a second before it hangs up.
+    """
     only = ["--model-control-mode=explicit", f"--load-model={prepared('nllb').name}"]
     first = make_server(server_repository, server_arguments=only)
     texts = sentences(60, seed=9)
@@ -190,11 +205,13 @@ def test_an_outage_loses_no_line(
         process.stdin.write("".join(f"{text}\n" for text in texts[:20]))
         process.stdin.flush()
         answers = [process.stdout.readline() for _ in range(10)]
-        first.process.send_signal(signal.SIGKILL)
-        first.process.wait()
+        first.process.send_signal(ending)
+        wait_until(lambda: not has_model(first, prepared("nllb").name))
         process.stdin.write("".join(f"{text}\n" for text in texts[20:]))
         process.stdin.close()
-        assert "waiting up to" in process.stderr.readline()  # a call has waited in vain
+        told = process.stderr.readline()
+        assert "waiting up to" in told, told  # a call has waited in vain
+        first.process.wait()
         make_server(server_repository, server_arguments=only, ports=first.ports)
         answers += process.stdout.readlines()
         assert process.wait(600) == 0
