@@ -71,10 +71,14 @@ class SyncTranslationClient:
         self._client = TranslationClient(*arguments, **settings)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
-            target=self._loop.run_forever, name="ct2-translation-client", daemon=True
+            target=_serve, args=(self._loop,), name="ct2-translation-client", daemon=True
         )
-        self._thread.start()
         self._leaving: set[asyncio.Task[None]] = set()
+        # Orders what is sent to the loop before its end. A signal or the collector may interrupt
+        # its owner, and call.
+        self._sending = threading.RLock()
+        self._end: concurrent.futures.Future[None] | None = None
+        self._thread.start()
 
     def __enter__(self) -> SyncTranslationClient:
         """Return the client."""
@@ -89,12 +93,13 @@ class SyncTranslationClient:
 
         Calls of other threads end with an error.
         """
-        if self._loop.is_closed():
-            return
-        self._run(self._shut_down())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._check_thread()
+        with self._sending:
+            if self._end is None:
+                self._end = asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop)
+                self._end.add_done_callback(self._stop)
         self._thread.join()
-        self._loop.close()
+        self._end.result()
 
     @property
     def takes_text(self) -> bool | None:
@@ -250,13 +255,16 @@ class SyncTranslationClient:
             [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         )
 
+    def _stop(self, _: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
     def _leave(self, items: AsyncGenerator[Any, None]) -> None:
         """End a stream, and wait for its end unless that could block forever.
 
         The garbage collector ends a generator on any thread, including the client's own, and at the
         end of the interpreter, when that thread no longer runs.
         """
-        if self._loop.is_closed():
+        if self._end is not None:  # its requests have ended
             return
         if threading.current_thread() is self._thread:
             task = self._loop.create_task(items.aclose())
@@ -267,16 +275,11 @@ class SyncTranslationClient:
 
     def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine in the client's loop and wait for it."""
-        if self._loop.is_closed():
+        try:
+            future = self._send(coroutine)
+        except InvalidCallError:
             coroutine.close()
-            raise InvalidCallError("this client is closed; make a new one")
-        if threading.current_thread() is self._thread:
-            coroutine.close()
-            raise InvalidCallError(
-                "this call comes from the client's own thread and would wait for itself; use "
-                "TranslationClient in asynchronous code"
-            )
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            raise
         try:
             return future.result()
         except concurrent.futures.CancelledError as error:
@@ -284,6 +287,27 @@ class SyncTranslationClient:
         except BaseException:
             future.cancel()
             raise
+
+    def _send(self, coroutine: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result]:
+        """Hand a coroutine to the client's loop, which surely runs it or cancels it."""
+        self._check_thread()
+        with self._sending:
+            if self._end is not None:
+                raise InvalidCallError("this client is closed; make a new one")
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def _check_thread(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise InvalidCallError(
+                "this call comes from the client's own thread and would wait for itself; use "
+                "TranslationClient in asynchronous code"
+            )
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run an event loop until it is stopped; with no reference to its client."""
+    loop.run_forever()
+    loop.close()
 
 
 async def _next(items: AsyncGenerator[Result, None]) -> Result | None:

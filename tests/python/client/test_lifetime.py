@@ -8,17 +8,19 @@ import gc
 import subprocess
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ct2_triton import errors
 from ct2_triton.client import SyncTranslationClient, Tokenizer, TranslationClient
+from ct2_triton.client.retry import closed_error
 from support.fault_server import FaultServer, echo, hang, serving_in_a_thread
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from python.client.conftest import TokenizerFolder
 
@@ -107,6 +109,63 @@ def test_a_program_may_end_in_the_middle_of_a_stream(
     command = [sys.executable, "-c", code, url, str(tokenizer_folder("nllb"))]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_S, check=False)
     assert (ended.returncode, ended.stdout) == (0, "0\n")
+
+
+def test_a_call_that_comes_as_the_loop_stops_is_refused(
+    tokenizer: Tokenizer, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = SyncTranslationClient(url, "m", tokenizer=tokenizer)
+    client.translate(TEXT, **CALL)
+    found: list[BaseException] = []
+
+    def call() -> None:
+        with pytest.raises(errors.InvalidCallError) as caught:
+            client.translate(TEXT, **CALL)
+        found.append(caught.value)
+
+    late = threading.Thread(target=call, daemon=True)
+    stop = client._loop.stop
+
+    def stop_after_the_call() -> None:
+        late.start()
+        late.join(1)  # it waits for the loop, or was refused
+        stop()
+
+    monkeypatch.setattr(client._loop, "stop", stop_after_the_call)
+    client.close()
+    late.join(GUARD_S)
+    assert "this client is closed" in str(found)
+
+
+def test_threads_may_close_a_client_at_once_and_end_each_others_calls(tokenizer: Tokenizer) -> None:
+    for _ in range(10):
+        with serving_in_a_thread(FaultServer, hang) as (server, url):
+            client = SyncTranslationClient(url, "m", tokenizer=tokenizer)
+            found: list[BaseException | None] = []
+
+            def note(work: Callable[[], object], found: list[BaseException | None] = found) -> None:
+                try:
+                    work()
+                except BaseException as error:
+                    found.append(error)
+                else:
+                    found.append(None)
+
+            call = partial(client.translate, TEXT, **CALL)
+            stream = partial(list, client.stream([TEXT], **CALL))
+            threads = [_start(note, work) for work in (call, stream)]
+            wait_until(lambda server=server: server.calls == 2)  # type: ignore[misc]
+            threads += [_start(note, client.close) for _ in range(4)]
+            for thread in threads:
+                thread.join(GUARD_S)
+            assert sorted(map(repr, found)) == [*2 * [repr(closed_error())], *4 * ["None"]]
+            client.close()
+
+
+def _start(work: Callable[..., None], *arguments: Any) -> threading.Thread:
+    thread = threading.Thread(target=work, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def test_a_client_goes_on_in_a_second_event_loop(tokenizer: Tokenizer, url: str) -> None:
