@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import weakref
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -60,6 +62,13 @@ def _is_of_the_connection(error: grpc.RpcError) -> bool:
     return error.code() in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNKNOWN)
 
 
+# The open ones of this process, and those of the process that it was forked from. gRPC's threads
+# are not forked: channels beside an inherited one crash or never answer. It is kept, never freed.
+_open: weakref.WeakSet[Connection] = weakref.WeakSet()
+_inherited: list[Connection] = []
+os.register_at_fork(after_in_child=lambda: _inherited.extend(_open))
+
+
 class Connection:
     """A channel that is opened once and shared by any number of tasks."""
 
@@ -80,7 +89,16 @@ class Connection:
             credentials: For TLS; None: no encryption.
             metadata: Headers for every request, such as an authorization.
             options: Further options of the gRPC channel.
+
+        Raises:
+            InvalidCallError: A process was forked while it had connections, and this is the child.
         """
+        if _inherited:
+            raise errors.InvalidCallError(
+                f"process {os.getpid()} was forked while its parent had a client in use, and gRPC "
+                "cannot connect in it; close clients before the fork, or start the process anew "
+                '(multiprocessing: "spawn")'
+            )
         settings = [
             ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
             ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
@@ -107,6 +125,7 @@ class Connection:
         self._pulse = Pulse(self._ask_for_life, QUESTION_AFTER_S)
         self._question: grpc.aio.UnaryUnaryCall | None = None
         self._answers = Answers(self._ask_which_server)
+        _open.add(self)
 
     async def close(self) -> None:
         """Close the channel; calls in progress end with InvalidCallError.
@@ -119,6 +138,7 @@ class Connection:
             if task is not None:
                 task.cancel()
         await self._channel.close(self._answers.close())
+        _open.discard(self)
 
     async def infer(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline, headers: Headers = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
@@ -54,7 +55,8 @@ def further_parameters_of(
 class SyncTranslationClient:
     """`TranslationClient` without `await`.
 
-    It can be used by several threads at once. For example:
+    It can be used by several threads at once. A process that is forked needs a client of its own,
+    and gRPC cannot connect there if the parent had a client in use. For example:
 
         with SyncTranslationClient("localhost:8001", "nllb", repository="models") as client:
             german = client.translate("Good morning.", source="en", targets="de")
@@ -73,6 +75,7 @@ class SyncTranslationClient:
         self._thread = threading.Thread(
             target=_serve, args=(self._loop,), name="ct2-translation-client", daemon=True
         )
+        self._process = os.getpid()
         self._leaving: set[asyncio.Task[None]] = set()
         # Orders what is sent to the loop before its end. A signal or the collector may interrupt
         # its owner, and call.
@@ -91,8 +94,10 @@ class SyncTranslationClient:
     def close(self) -> None:
         """Close the connection and end the thread. May be called again.
 
-        Calls of other threads end with an error.
+        Calls of other threads end with an error. In a process that was forked, nothing is closed.
         """
+        if self._is_of_parent():
+            return
         self._check_thread()
         with self._sending:
             if self._end is None:
@@ -264,7 +269,7 @@ class SyncTranslationClient:
         The garbage collector ends a generator on any thread, including the client's own, and at the
         end of the interpreter, when that thread no longer runs.
         """
-        if self._end is not None:  # its requests have ended
+        if self._is_of_parent() or self._end is not None:  # its requests have ended
             return
         if threading.current_thread() is self._thread:
             task = self._loop.create_task(items.aclose())
@@ -290,6 +295,11 @@ class SyncTranslationClient:
 
     def _send(self, coroutine: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result]:
         """Hand a coroutine to the client's loop, which surely runs it or cancels it."""
+        if self._is_of_parent():
+            raise InvalidCallError(
+                f"this client was made in process {self._process}, and process {os.getpid()} was "
+                "forked from it; make a client in each process"
+            )
         self._check_thread()
         with self._sending:
             if self._end is not None:
@@ -302,6 +312,10 @@ class SyncTranslationClient:
                 "this call comes from the client's own thread and would wait for itself; use "
                 "TranslationClient in asynchronous code"
             )
+
+    def _is_of_parent(self) -> bool:
+        """Return whether the client's thread runs in the process that this one was forked from."""
+        return os.getpid() != self._process
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

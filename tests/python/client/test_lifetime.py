@@ -168,6 +168,52 @@ def _start(work: Callable[..., None], *arguments: Any) -> threading.Thread:
     return thread
 
 
+FORK = """
+import gc, os, sys
+from ct2_triton.client import SyncTranslationClient
+from ct2_triton.errors import InvalidCallError
+
+url, folder, what = sys.argv[1:]
+call = {"source": "eng_Latn", "targets": "deu_Latn", "timeout_s": 30}
+client = SyncTranslationClient(url, "m", tokenizer=folder)
+items = client.stream(["One."] * 99, **call)
+if what == "used":
+    client.translate("One.", **call)
+reading, writing = os.pipe()
+if not os.fork():
+    said = []
+    for work in (lambda: client.translate("One.", **call), lambda: next(items), client.connect):
+        try:
+            work()
+        except InvalidCallError as error:
+            said.append("make a client in each process" in str(error))
+    own = SyncTranslationClient(url, "m", tokenizer=folder)
+    try:
+        said.append(own.translate("One.", **call).text)
+    except InvalidCallError as error:
+        said.append("close clients before the fork" in str(error))
+    client.close()
+    client.close()
+    del client, items, work
+    gc.collect()
+    os.write(writing, repr(said).encode())
+    os._exit(0)
+os.close(writing)
+print(os.read(reading, 999).decode(), client.translate("One.", **call).text)
+client.close()
+"""
+
+
+@pytest.mark.parametrize(("what", "own"), [("used", "True"), ("unused", "'One.'")])
+def test_a_forked_process_is_told_to_make_its_own_client(
+    tokenizer_folder: TokenizerFolder, url: str, what: str, own: str
+) -> None:
+    """The parent's client goes on. gRPC does not work in the child of a process that uses it."""
+    command = [sys.executable, "-c", FORK, url, str(tokenizer_folder("nllb")), what]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_S, check=False)
+    assert ended.stdout == f"[True, True, True, {own}] One.\n", ended.stderr
+
+
 def test_a_client_goes_on_in_a_second_event_loop(tokenizer: Tokenizer, url: str) -> None:
     client = TranslationClient(url, "m", tokenizer=tokenizer)
 
