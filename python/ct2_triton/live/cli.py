@@ -210,7 +210,11 @@ async def _stdio(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace) -> int:
-    """Serve until a signal; then end open segments and translate them."""
+    """Serve until a signal; then end open segments and translate them.
+
+    Raises:
+        ClientError: Translations are missing at the end, or the server cannot start.
+    """
     try:
         from ct2_triton.live.server import CaptionServer
         from ct2_triton.web import listen, stopped
@@ -228,10 +232,11 @@ async def _serve(args: argparse.Namespace) -> int:
         terms = read_terms(args, client, args.targets)
         make: Callable[..., LiveTranslator] = partial(_translator, args, client, terms)
         make()  # checks the arguments now
-        speakers = Speakers(hub, make, args.max_speakers, args.speaker_grace)
+        languages = _names(client, args.targets)
+        codes = list(dict.fromkeys(languages.values()))
+        speakers = Speakers(hub, make, codes, args.max_speakers, args.speaker_grace)
         if began is not None:
             speakers.resume(began)
-        languages = _names(client, args.targets)
         server = CaptionServer(hub, speakers, languages, _access(args), args.title)
         metrics = WebMetrics("ct2_live")
         metrics.count_captions(hub)
@@ -245,9 +250,17 @@ async def _serve(args: argparse.Namespace) -> int:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(speakers.end(), _SHUTDOWN_S)
         finally:
-            await speakers.close()
+            missing = await speakers.close()
             await runner.cleanup()
+        if missing:  # an error keeps the journal
+            raise ClientError(_missing(missing, args.subtitles))
     return 0
+
+
+def _missing(translations: int, folder: Path | None) -> str:
+    said = f"{translations} translations are missing, which the lines above name"
+    again = f"; the next start with --subtitles {folder} translates them"
+    return said if folder is None else said + again
 
 
 def _access(args: argparse.Namespace) -> Access:

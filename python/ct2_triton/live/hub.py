@@ -59,6 +59,7 @@ class Hub:
         self._entries: OrderedDict[tuple[str, str | None], Entry] = OrderedDict()
         self._newest_finals: dict[str | None, int] = {}
         self._number = 0
+        self._restored = 0  # position of the newest change of ended processes
         self._changed: asyncio.Future[None] | None = None
         self._ended = False
 
@@ -89,6 +90,7 @@ class Hub:
             self._entries[entry.caption.segment, entry.caption.target] = entry
             self._newest_finals[entry.caption.target] = entry.number
             self._number = max(self._number, entry.number)
+        self._restored = self._number
         self._number += _NUMBERS_OF_TAILS
         while len(self._entries) > self._max_entries:
             self._forget()
@@ -121,20 +123,29 @@ class Hub:
         """Return the finals of a language, ordered by the start of their segments."""
         return finals_of(self.entries(), language)
 
-    def untranslated(self, languages: Collection[str]) -> list[Entry]:
-        """Return the finished source texts that lack a translation into some of the languages."""
-        return [
-            entry
-            for (segment, language), entry in self._entries.items()
-            if language == SOURCE
-            and entry.caption.final
-            and not all(self.is_translated(segment, one) for one in languages)
-        ]
+    def unanswered(self, languages: Collection[str]) -> list[tuple[Entry, list[str]]]:
+        """Return the finished source texts that lack a final, each with the languages of those.
 
-    def is_translated(self, segment: str, language: str) -> bool:
-        """Return whether a segment has a final in a language that is not an error."""
+        An error of an ended process is no final.
+        """
+        found = []
+        for (segment, language), entry in self._entries.items():
+            if language == SOURCE and entry.caption.final:
+                missing = [one for one in languages if not self._is_answered(segment, one)]
+                if missing:
+                    found.append((entry, missing))
+        return found
+
+    def _is_answered(self, segment: str, language: str) -> bool:
         found = self._entries.get((segment, language))
-        return found is not None and found.caption.final and found.caption.error is None
+        if found is None or not found.caption.final:
+            return False
+        return found.caption.error is None or found.number > self._restored
+
+    def newest(self, segment: str, language: str) -> Caption | None:
+        """Return the newest caption of a segment in a language; None if there is none."""
+        found = self._entries.get((segment, language))
+        return None if found is None else found.caption
 
     def languages(self) -> list[str]:
         """Return the languages that have finals."""

@@ -151,9 +151,14 @@ class LiveRequests:
         )
         request: asyncio.Task[Translation] = asyncio.create_task(call)
         self._running.add(request)
-        request.add_done_callback(self._running.discard)
+        request.add_done_callback(self._forget)
         # A waiting task may be cancelled; the request ends by itself, or by its key.
         return await asyncio.shield(request)
+
+    def _forget(self, request: asyncio.Task[Translation]) -> None:
+        self._running.discard(request)
+        if not request.cancelled():
+            request.exception()  # nobody else asks for it once the waiting task is cancelled
 
     def _given(self, start: Sequence[Any], rest: Sequence[Any] = ()) -> str | tuple[int, ...]:
         """Return tokens as the client takes them: text with its start, or IDs after the start.

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.tasks import cancel_all
-from ct2_triton.errors import ClientError
+from ct2_triton.errors import ClientError, InvalidCallError
 from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE
 from ct2_triton.live.updates import (
     Caption,
@@ -33,10 +33,12 @@ _MAX_NAME_BYTES = 40
 _ROOM_S = 5.0  # how long a new speaker waits for a free place
 _REMEMBERED = 10_000  # names of speakers that have left
 _CATCHING_UP = 8  # segments at a time, after a crash
+_TOO_LATE = "comes too late: the event ends"
+_UNANSWERED = "the event ended before the server answered"
 
 
 class EventFullError(ClientError):
-    """The limit of connected speakers is reached: try again later."""
+    """No further speaker can connect: the limit is reached, or the event ends."""
 
 
 class Speaker:
@@ -52,14 +54,25 @@ class Speaker:
         self._live = live
         self._started = started
         self._revisions: dict[str, int] = {}
+        self._is_ending = False
         self._task = asyncio.create_task(self._pass_on())
 
     async def say(self, update: SegmentUpdate) -> None:
-        """Take an update and show its source at once. Without a time, it gets the current one."""
+        """Take an update and show its source at once. Without a time, it gets the current one.
+
+        Raises:
+            LiveInputError: The update is refused.
+        """
+        too_late = f"segment {update.segment!r} {_TOO_LATE}"
+        if self._is_ending:
+            raise LiveInputError(too_late)
         if update.time is None:
             update = replace(update, time=round(time.monotonic() - self._started, 3))
         update = replace(update, segment=f"{self._name}/{update.segment}")
-        self._show(await self._live.push(update))
+        try:
+            self._show(await self._live.push(update))
+        except InvalidCallError as error:  # closed while it waited
+            raise LiveInputError(too_late) from error
 
     @property
     def has_spoken(self) -> bool:
@@ -68,14 +81,16 @@ class Speaker:
 
     async def end(self) -> None:
         """End open segments with their current text, and wait until all are translated."""
+        self._is_ending = True
         self._show(await self._live.end_segments())
         await self._live.finish()
         await self._task
 
     async def close(self) -> None:
-        """End at once."""
+        """End at once; translations that have arrived are passed on."""
+        self._is_ending = True
         await self._live.close()
-        await cancel_all([self._task])
+        await asyncio.gather(self._task, return_exceptions=True)
 
     def _show(self, pieces: Sequence[SegmentUpdate]) -> None:
         for piece in pieces:
@@ -118,15 +133,22 @@ class Speakers:
     """All speakers of an event."""
 
     def __init__(
-        self, hub: Hub, make: Callable[..., LiveTranslator], most: int, grace_s: float
+        self,
+        hub: Hub,
+        make: Callable[..., LiveTranslator],
+        languages: Sequence[str],
+        most: int,
+        grace_s: float,
     ) -> None:
         """Start the event's clock.
 
-        At most `most` speakers may be connected at a time. A speaker may return within `grace_s`
-        seconds and continue the same segments.
+        `make` makes a translation into these languages, as the hub calls them, or into those that
+        it is given, as the model calls them. At most `most` speakers may be connected at a time. A
+        speaker may return within `grace_s` seconds and continue the same segments.
         """
         self._hub = hub
         self._make = make
+        self._languages = languages
         self._most = most
         self._grace_s = grace_s
         self._started = time.monotonic()
@@ -134,6 +156,7 @@ class Speakers:
         self._ending: dict[asyncio.Task[None], Speaker] = {}
         self._identities: OrderedDict[str, int] = OrderedDict()  # next number for each name
         self._catching_up: asyncio.Task[None] | None = None
+        self._is_ending = False
 
     def resume(self, began: float) -> None:
         """Continue the hub's event, which began at a time in seconds since 1970."""
@@ -156,6 +179,8 @@ class Speakers:
         current text. Later, the same name is another speaker, called NAME~2 and so on.
         """
         _check(name)
+        if self._is_ending:
+            raise EventFullError(f"speaker {name!r} {_TOO_LATE}")
         if name not in self._seats:
             await self._make_room(name)
         seat = self._seats.get(name) or self._add(name)
@@ -173,6 +198,7 @@ class Speakers:
 
     async def end(self) -> None:
         """End all speakers, and the event when everything is translated."""
+        self._is_ending = True
         for name in list(self._seats):
             self._dismiss(name)
         if self._catching_up is not None:
@@ -181,8 +207,9 @@ class Speakers:
             await asyncio.wait(self._ending)
         self._hub.end()
 
-    async def close(self) -> None:
-        """End at once."""
+    async def close(self) -> int:
+        """End at once; return how many translations are missing, of which captions say so."""
+        self._is_ending = True
         for name in list(self._seats):
             self._dismiss(name)
         if self._catching_up is not None:
@@ -190,33 +217,41 @@ class Speakers:
         left = dict(self._ending)
         await cancel_all(list(left))
         await asyncio.gather(*(speaker.close() for speaker in left.values()))
+        missing = self._say_unanswered()
         self._hub.end()
+        return missing
+
+    def _say_unanswered(self) -> int:
+        """End each translation that is missing with a caption that says so; return how many."""
+        missing = [
+            _unanswered(entry, language, self._hub.newest(entry.caption.segment, language))
+            for entry, languages in self._hub.unanswered(self._languages)
+            for language in languages
+        ]
+        for caption in missing:
+            _put(self._hub, caption)
+        return len(missing)
 
     async def _catch_up(self) -> None:
         """Translate finished segments from before a crash into the languages that lack them."""
-        targets = self._make().targets
         room = asyncio.Semaphore(_CATCHING_UP)
 
-        async def catch_up(entry: Entry) -> None:
+        async def catch_up(entry: Entry, languages: Sequence[str]) -> None:
             async with room:
-                await self._settle(entry, targets)
+                await self._settle(entry, languages)
 
-        missing = self._hub.untranslated([target or ONLY_LANGUAGE for target in targets])
-        for ended in await asyncio.gather(*map(catch_up, missing), return_exceptions=True):
+        missing = [catch_up(*one) for one in self._hub.unanswered(self._languages)]
+        for ended in await asyncio.gather(*missing, return_exceptions=True):
             if isinstance(ended, Exception):  # of one segment; the others have captions
                 _LOG.error("a translation ended with a failure", exc_info=ended)
 
-    async def _settle(self, entry: Entry, targets: Sequence[str | None]) -> None:
+    async def _settle(self, entry: Entry, languages: Sequence[str]) -> None:
         said = entry.caption
         update = SegmentUpdate(said.segment, said.committed, final=True, time=entry.end_s)
-        missing = [
-            target
-            for target in targets
-            if not self._hub.is_translated(said.segment, target or ONLY_LANGUAGE)
-        ]
-        async with self._make(missing) as live, aclosing(live.captions()) as captions:
+        targets = [None if language == ONLY_LANGUAGE else language for language in languages]
+        async with self._make(targets) as live, aclosing(live.captions()) as captions:
             await live.settle(update)
-            for _ in missing:
+            for _ in targets:
                 _put(self._hub, await anext(captions))
 
     async def _make_room(self, name: str) -> None:
@@ -264,6 +299,21 @@ class Speakers:
 def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (failure := task.exception()):
         _LOG.error("a translation ended with a failure", exc_info=failure)
+
+
+def _unanswered(said: Entry, language: str, shown: Caption | None) -> Caption:
+    """Make the final of a segment that has no translation into a language."""
+    return Caption(
+        said.caption.segment,
+        language,
+        shown.committed if shown else "",
+        "",
+        final=True,
+        revision=shown.revision + 1 if shown else 1,
+        source=said.caption.committed,
+        time=said.end_s,
+        error=_UNANSWERED,
+    )
 
 
 def _put(hub: Hub, caption: Caption) -> None:

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
+from contextlib import aclosing
 
 import pytest
 
 from ct2_triton.errors import InvalidCallError
-from ct2_triton.live import Caption, LiveTranslator, SegmentUpdate
+from ct2_triton.live import Caption, LiveInputError, LiveTranslator, SegmentUpdate
 from ct2_triton.live.hub import SOURCE, Entry, Hub
-from ct2_triton.live.speakers import Speakers
+from ct2_triton.live.speakers import EventFullError, Speakers
 from python.live.scripted import AT_ONCE, ScriptedClient, live
 
 
@@ -24,7 +26,7 @@ async def test_an_end_that_takes_too_long_closes_every_translation() -> None:
         return made[-1]
 
     hub = Hub()
-    speakers = Speakers(hub, make, most=2, grace_s=30)
+    speakers = Speakers(hub, make, ["de"], most=2, grace_s=30)
     client.gate.clear()
     async with speakers.joined("anna") as anna, speakers.joined("ben") as ben:
         for one in (anna, ben):
@@ -38,6 +40,46 @@ async def test_an_end_that_takes_too_long_closes_every_translation() -> None:
     for translation in made:
         with pytest.raises(InvalidCallError, match="is closed"):
             await translation.push(SegmentUpdate("2", "Rain."))
+
+
+async def test_finals_without_a_translation_at_the_end_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ct2_triton.live.requests._GRACE_S", 0.01)
+    client, hub = ScriptedClient(), Hub()
+    speakers = Speakers(hub, lambda *_: live(client, ["de", "fr"]), ["de", "fr"], 2, grace_s=30)
+    async with speakers.joined("anna") as anna:
+        await anna.say(SegmentUpdate("1", "A fog.", final=True))
+        async with aclosing(hub.follow(None, ["de", "fr"], 30)) as messages:
+            assert [json.loads(await anext(messages))["committed"] for _ in "12"] == ["A FOG."] * 2
+        client.gate.clear()
+        await anna.say(SegmentUpdate("2", "Rain.", final=True))
+    assert await speakers.close() == 2
+    for language in ("de", "fr"):
+        first, second = (one.caption for one in hub.finals(language))
+        assert (first.committed, first.error) == ("A FOG.", None)
+        assert (second.source, second.committed) == ("Rain.", "")
+        assert second.error == "the event ended before the server answered"
+
+
+async def test_nothing_is_taken_once_the_event_ends() -> None:
+    """It would be translated by nobody."""
+    client, hub = ScriptedClient(), Hub()
+    speakers = Speakers(hub, lambda *_: live(client), ["de"], most=2, grace_s=30)
+    client.gate.clear()
+    async with speakers.joined("anna") as anna:
+        await anna.say(SegmentUpdate("1", "A fog.", final=True))
+        ending = asyncio.create_task(speakers.end())
+        await client.arrived.wait()
+        with pytest.raises(LiveInputError, match="segment '2' comes too late: the event ends"):
+            await anna.say(SegmentUpdate("2", "Rain.", final=True))
+    with pytest.raises(EventFullError, match="speaker 'ben' comes too late: the event ends"):
+        async with speakers.joined("ben"):
+            pass
+    client.gate.set()
+    await ending
+    assert await speakers.close() == 0
+    assert [one.caption.committed for one in hub.finals("de")] == ["A FOG."]
 
 
 def _final(number: int, segment: str, target: str | None, error: str | None = None) -> Entry:
@@ -59,10 +101,26 @@ async def test_after_a_crash_only_what_is_missing_is_asked_for() -> None:
     errors = {("c", "de"): "the server did not answer"}
     finals = [_final(i, *one, errors.get(one)) for i, one in enumerate(known, 1)]
     hub.restore("event", finals)
-    speakers = Speakers(hub, make, most=2, grace_s=30)
+    speakers = Speakers(hub, make, ["de", "fr"], most=2, grace_s=30)
     speakers.resume(began=0.0)
     await speakers.end()
     assert sorted(call[:2] for call in client.calls) == [("a.", "de"), ("b.", "fr"), ("c.", "de")]
     new = {(one.caption.segment, one.caption.target) for one in hub.since(len(known), ["de", "fr"])}
     assert new == {("b", "fr"), ("c", "de")}
-    assert hub.is_translated("c", "de")
+    assert await speakers.close() == 1  # the failure is said
+    [told] = hub.since(len(known) + 2, ["de", "fr"])[2:]
+    assert (told.caption.segment, told.caption.target) == ("a", "de")
+    assert told.caption.error
+
+
+async def test_a_second_end_without_answers_also_says_what_is_missing() -> None:
+    """Of an event that catches up, what its last process said to be missing is so still."""
+    client, hub = ScriptedClient(), Hub()
+    client.gate.clear()
+    many = [_final(i, f"s{i}", SOURCE) for i in range(1, 21)]  # more than are sent at a time
+    hub.restore("event", [*many, _final(21, "s1", "de", "the event ended")])
+    speakers = Speakers(hub, lambda *_: live(client), ["de"], most=2, grace_s=30)
+    speakers.resume(began=0.0)
+    await client.arrived.wait()
+    client.gate.set()
+    assert await speakers.close() == 20

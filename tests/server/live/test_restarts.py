@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,48 @@ async def test_a_final_that_was_taken_is_translated_after_a_crash(
     assert again.stop() == 0
     subtitles = " ".join((tmp_path / "deu_Latn.srt").read_text().split())
     assert (subtitles.count(rain), subtitles.count(fog)) == (2, 2)
+
+
+async def test_a_final_that_an_end_leaves_untranslated_is_said_and_comes_with_the_next_start(
+    start: Start, web: aiohttp.ClientSession, demo_server: TritonServer, tmp_path: Path
+) -> None:
+    live = start("--subtitles", str(tmp_path), stderr=subprocess.PIPE)
+    async with (
+        web.ws_connect(f"{live.url}/captions?to=de,fr") as viewer,
+        web.ws_connect(f"{live.url}/speak?speaker=ben") as speaker,
+    ):
+        final = {"segment": "1", "text": SECOND, "final": True, "time": 1}
+        await speaker.send_json(final)
+        await finals(viewer, {"deu_Latn", "fra_Latn"})
+        with suspended(demo_server):
+            await speaker.send_json({**final, "segment": "2", "text": FIRST, "time": 3})
+            assert [(await speaker.receive_json())["type"] for _ in "12"] == ["taken"] * 2
+            status = await asyncio.to_thread(live.stop)
+        told = await finals(viewer, {"deu_Latn", "fra_Latn"})
+        end = await viewer.receive_json()
+    reason = "the event ended before the server answered"
+    assert [(one["segment"], one["error"]) for one in told.values()] == [("ben/2", reason)] * 2
+    assert end["type"] == "end"
+    assert live.process.stderr is not None
+    *said, last = live.process.stderr.read().splitlines()
+    assert status == 1
+    assert last == (
+        "ct2-live: 2 translations are missing, which the lines above name; the next start with "
+        f"--subtitles {tmp_path} translates them"
+    )
+    for language in ("deu_Latn", "fra_Latn"):
+        assert any(line.endswith(f"segment ben/2, {language}: {reason}") for line in said)
+    assert not any("Traceback" in line for line in said), "\n".join(said)
+
+    again = start("--subtitles", str(tmp_path))
+    async with web.ws_connect(f"{again.url}/captions?to=de&last={end['id']}") as viewer:
+        message = (await finals(viewer, {"deu_Latn"}))["deu_Latn"]
+    assert (message["segment"], message["transcript"]) == (
+        "ben/2", "Nächste Woche in Stockholm: Nebel.",
+    )  # fmt: skip
+    assert again.stop() == 0
+    for language in ("source", "deu_Latn", "fra_Latn"):
+        assert (tmp_path / f"{language}.srt").read_text().count("-->") == 2
 
 
 async def test_a_new_event_writes_what_a_crash_left(
