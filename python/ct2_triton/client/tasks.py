@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run coroutines concurrently so that none outlives the call that started it.
 
-Also reads blocking iterators in threads.
+Also reads blocking iterators in threads, and computes in them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import asyncio
 import os
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -118,6 +120,25 @@ async def map_bounded(
 
     await run_all(work() for _ in range(min(limit, len(items))))
     return [results[position] for position in range(len(items))]
+
+
+_AT_ONCE = 200  # characters; what is computed of fewer takes no longer than a thread
+_SHORT = 4000
+# One thread each, because Python runs one at a time; short texts do not wait for long ones.
+_OF_SHORT, _OF_LONG = (ThreadPoolExecutor(1, f"ct2-{texts}") for texts in ("short", "long"))
+
+
+async def aside(characters: int, function: Callable[..., Result], *arguments: object) -> Result:
+    """Compute something of a text, while the event loop goes on.
+
+    A thread computes it, if the text is long enough; Python interrupts the thread for the loop. The
+    function must not use the loop.
+    """
+    if characters <= _AT_ONCE:
+        await asyncio.sleep(0)  # others have their turn between many short texts
+        return function(*arguments)
+    pool = _OF_SHORT if characters <= _SHORT else _OF_LONG
+    return await asyncio.get_running_loop().run_in_executor(pool, partial(function, *arguments))
 
 
 _END = object()

@@ -14,6 +14,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.client.tasks import aside
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -109,12 +111,14 @@ class Detector:
                 return candidate
         return Detection("en" if "en" in sources else sources[0], 0.0)
 
-    def sources_of(self, texts: Sequence[str], sources: Sequence[str]) -> list[Detection]:
+    async def sources_of(self, texts: Sequence[str], sources: Sequence[str]) -> list[Detection]:
         """Detect the source of each text; for short ones from all texts together."""
-        together = self.source_of("\n".join(texts), sources)
-        return [
-            self.source_of(text, sources) if len(text) >= _SHORT else together for text in texts
-        ]
+
+        async def find(text: str) -> Detection:
+            return await aside(min(len(text), _MOST_CHARACTERS), self.source_of, text, sources)
+
+        together = await find("\n".join(texts))
+        return [await find(text) if len(text) >= _SHORT else together for text in texts]
 
 
 def detector_of(catalog: Catalog) -> Detector:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +11,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from ct2_triton.client.tasks import aside
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.gateway.files import read_file
 from ct2_triton.gateway.refusals import FAILED, Refusal
@@ -62,22 +62,23 @@ class FileRoutes:
         wanted = Wanted([], fields.text("source"), fields.text("target"), glossary=glossary)
         last: dict[str, Any] = {}
         with self._admission.slot():
-            file = await asyncio.to_thread(read_file, name, content)
+            file = await aside(len(content), read_file, name, content)
             self._admission.check_file(file.texts)
             wanted = replace(wanted, texts=file.texts, format=file.format)
-            steps = self._steps(request, file, self._with_source(wanted))
+            steps = self._steps(request, file, await self._with_source(wanted))
             if LINES in request.headers.get("Accept", ""):
                 return await self._send_lines(request, steps)
             async for step in steps:
                 last = step
         return web.json_response(last)
 
-    def _with_source(self, wanted: Wanted) -> Wanted:
+    async def _with_source(self, wanted: Wanted) -> Wanted:
         """Detect the language of the whole file if it is not named."""
         if wanted.source != AUTO:
             return wanted
         sources = self._translator.catalog.sources
-        found = self._translator.detector.source_of("\n".join(wanted.read_texts), sources)
+        text = "\n".join(await wanted.read_texts())
+        found = await aside(len(text), self._translator.detector.source_of, text, sources)
         return replace(wanted, source=found.language)
 
     async def _steps(
@@ -91,7 +92,7 @@ class FileRoutes:
             texts += [one.text for one in answers]
             yield {"done": len(texts), "of": len(wanted.texts)}
         target = self._translator.code_of(wanted.target)
-        composed = await asyncio.to_thread(file.compose, texts)
+        composed = await aside(sum(map(len, texts)), file.compose, texts)
         kept = await self._shelf.put(file.name_in(target), composed)
         address = self._admission.limits.address or request.url.origin()
         path = quote(_PATH.format(name=kept))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from ct2_triton.client.tasks import aside
 from ct2_triton.errors import Ct2TritonError, ServerUnreachableError
 from ct2_triton.gateway.admission import Admission
 from ct2_triton.gateway.file_routes import FileRoutes
@@ -149,7 +150,7 @@ class Gateway:
         fields = await self._admission.fields(request)
         text = fields.text("q")
         self._admission.check_texts([text])
-        found = self._translator.detector.detect(text)
+        found = await aside(len(text), self._translator.detector.detect, text)
         return _json([asdict(one) for one in found])
 
     async def _languages(self, _: web.Request) -> web.Response:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ct2_triton.client.results import Translation, Verdict
-from ct2_triton.client.tasks import map_bounded
+from ct2_triton.client.tasks import aside, map_bounded
 from ct2_triton.gateway.refusals import Refusal
 from ct2_triton.terms import Terms, translate_html_ranks
 from ct2_triton.terms.html_parts import text_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 _LEAST_BEAMS = 4
 _MOST_AT_A_TIME = 64  # texts of one request
+_MOST_CHARS_AT_A_TIME = 64_000  # of those with markup, so that requests take turns at reading them
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,19 @@ class Wanted:
     glossary: str = ""
     quality: bool = False
 
+    async def read_texts(self) -> Sequence[str]:
+        """Return the texts without tags."""
+        if self.format != "html":
+            return self.texts
+        return [await aside(len(text), text_of, text) for text in self.texts]
+
     @property
-    def read_texts(self) -> Sequence[str]:
-        """The texts without tags."""
-        return [text_of(text) for text in self.texts] if self.format == "html" else self.texts
+    def most_at_a_time(self) -> int:
+        """How many of the texts are translated at a time."""
+        if self.format == "text" or not self.texts:
+            return _MOST_AT_A_TIME
+        longest = max(1, *map(len, self.texts))
+        return max(1, min(_MOST_AT_A_TIME, _MOST_CHARS_AT_A_TIME // longest))
 
 
 @dataclass(frozen=True)
@@ -186,14 +196,15 @@ class Translator:
         detected: Sequence[Detection | None] = [None] * len(wanted.texts)
         sources = [wanted.source] * len(wanted.texts)
         if wanted.source == AUTO:
-            detected = self.detector.sources_of(wanted.read_texts, self.catalog.sources)
+            texts = await wanted.read_texts()
+            detected = await self.detector.sources_of(texts, self.catalog.sources)
             sources = [one.language for one in detected if one is not None]
         routes = [self._route(self._language(source), target) for source in sources]
 
         async def answer(i: int) -> Answer:
             return await self._answer(wanted, wanted.texts[i], routes[i], detected[i])
 
-        return await map_bounded(answer, range(len(wanted.texts)), _MOST_AT_A_TIME)
+        return await map_bounded(answer, range(len(wanted.texts)), wanted.most_at_a_time)
 
     async def _answer(
         self, wanted: Wanted, text: str, route: Route | None, detected: Detection | None

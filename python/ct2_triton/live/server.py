@@ -24,7 +24,7 @@ from weakref import WeakSet
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from ct2_triton.client.tasks import cancel_all
+from ct2_triton.client.tasks import aside, cancel_all
 from ct2_triton.live.archive import SubtitleFiles
 from ct2_triton.live.cues import CueLimits
 from ct2_triton.live.hub import SOURCE
@@ -150,11 +150,8 @@ class CaptionServer:
                 text=f"url is {url[:80]!r} with {size} bytes; it must be an address with http or "
                 f"https and at most {_MAX_QR_BYTES} bytes"
             )
-        import segno
-
-        picture = BytesIO()
-        segno.make_qr(url).save(picture, kind="svg", scale=8, light="white")
-        return web.Response(body=picture.getvalue(), content_type="image/svg+xml")
+        picture = await aside(_MAX_QR_BYTES, _qr_picture, url)  # a long one takes 0.1 s
+        return web.Response(body=picture, content_type="image/svg+xml")
 
     async def _speak(self, request: web.Request) -> web.WebSocketResponse:
         self._admit(request, self._access.speaker_key)
@@ -253,6 +250,14 @@ class CaptionServer:
         given = header or request.query.get("key", "")
         if not hmac.compare_digest(given.encode(errors="replace"), key.encode()):
             raise web.HTTPUnauthorized(text="a key is needed: ?key=, or Authorization: Bearer")
+
+
+def _qr_picture(url: str) -> bytes:
+    import segno
+
+    picture = BytesIO()
+    segno.make_qr(url).save(picture, kind="svg", scale=8, light="white")
+    return picture.getvalue()
 
 
 async def _health(_: web.Request) -> web.Response:

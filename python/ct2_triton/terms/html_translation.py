@@ -8,6 +8,7 @@ from collections import ChainMap
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ct2_triton.client.tasks import aside
 from ct2_triton.terms.finding import places
 from ct2_triton.terms.html_parts import Alignment, escaped, nest, place_aligned, read_parts, runs
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.results import Translation
     from ct2_triton.terms.html_parts import Element, Part
+
+    Sentences: TypeAlias = "list[tuple[list[Part], Element | None]]"
 
 Align: TypeAlias = "Callable[[str], Alignment | None]"
 _SPACE = re.compile(r"[ \t\r\n\f]+")  # what HTML shows as one space
@@ -111,22 +114,34 @@ async def translate_html_ranks(
             return Alignment.of_ranges(answer)
         return None if answer.alignments is None else Alignment.of(client.tokenizer, answer)
 
+    size = len(document)
+    sentences, texts = await aside(size, _read, document)
+    await learn(texts)
+    documents = [await aside(size, _written, sentences, known, align, i) for i in range(ranks)]
+    for written in documents:
+        await learn(await aside(size, _texts_alone, sentences, written))
+    joined = [
+        await aside(size, _joined, sentences, written, _at(rank, known))
+        for rank, written in enumerate(documents)
+    ]
+    return list(dict.fromkeys(joined))
+
+
+def _read(document: str) -> tuple[Sentences, list[str]]:
+    """Read the sentences of a document, and the texts to ask for."""
     sentences = [(run, _sentence(run)) for run in runs(read_parts(document))]
-    await learn(text for _, one in sentences if one is not None for text in _texts(one))
-    documents = [_written(sentences, known, align, rank) for rank in range(ranks)]
-    await learn(
+    return sentences, [text for _, one in sentences if one is not None for text in _texts(one)]
+
+
+def _texts_alone(sentences: Sentences, written: list[str | None]) -> list[str]:
+    """Return the texts between two tags of the sentences that could not be written."""
+    return [
         core(part.content)
-        for written in documents
         for (run, _), text in zip(sentences, written, strict=True)
         if text is None
         for part in run
         if part.kind == "text"
-    )
-    return list(
-        dict.fromkeys(
-            _joined(sentences, written, _at(rank, known)) for rank, written in enumerate(documents)
-        )
-    )
+    ]
 
 
 def _at(rank: int, known: Mapping[str, list[str]]) -> dict[str, str]:
@@ -135,7 +150,7 @@ def _at(rank: int, known: Mapping[str, list[str]]) -> dict[str, str]:
 
 
 def _written(
-    sentences: list[tuple[list[Part], Element | None]],
+    sentences: Sentences,
     known: Mapping[str, list[str]],
     align: Align,
     rank: int,
@@ -150,11 +165,7 @@ def _written(
     return [None if one is None else write(one) for _, one in sentences]
 
 
-def _joined(
-    sentences: list[tuple[list[Part], Element | None]],
-    written: list[str | None],
-    known: Mapping[str, str],
-) -> str:
+def _joined(sentences: Sentences, written: list[str | None], known: Mapping[str, str]) -> str:
     return "".join(
         write_pieces(run, known) if text is None else text
         for (run, _), text in zip(sentences, written, strict=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from ct2_triton.client.calls import code_of
 from ct2_triton.client.results import Translation
 from ct2_triton.client.stream import Sentence, StreamOptions, TranslationStream
-from ct2_triton.client.tasks import Shared, map_bounded
+from ct2_triton.client.tasks import Shared, aside, map_bounded
 from ct2_triton.errors import InvalidCallError, RequestRejectedError
 from ct2_triton.terms.finding import Terms
 from ct2_triton.terms.placeholders import check_kind, kinds_of, mark, restore
@@ -163,17 +163,20 @@ async def keep_terms(
     """
     named = [targets] if isinstance(targets, str) or targets is None else list(targets)
     plain = listed(await ask(found.text, targets=targets))
-    done = [_judged(found, one, name) for one, name in zip(plain, named, strict=True)]
+    size = len(found.text)
+    done = [
+        await aside(size, _judged, found, one, name) for one, name in zip(plain, named, strict=True)
+    ]
     if placeholders is None:
         placeholders = kinds_of(client) if any(one.failed for one in done) else ()
     for kind in placeholders:
         open_ = [i for i, one in enumerate(done) if one.failed]
-        if not open_ or (marked := mark(found, kind)) is None:
+        if not open_ or (marked := await aside(size, mark, found, kind)) is None:
             continue
         asked = [name for i in open_ if (name := named[i]) is not None] or None
         again = listed(await ask(marked.text, targets=asked))
         for i, one in zip(open_, again, strict=True):
-            restored = _restored(found, marked, one)
+            restored = await aside(size, _restored, found, marked, one)
             if restored is not None:
                 done[i] = TermTranslation(restored.text, named[i], (), kind, restored)
     return done
@@ -238,7 +241,8 @@ class _KeepingClient:
         ask = partial(self._client.translate, **options)
 
         async def keep(text: str) -> Translation | list[Translation]:
-            kept = await keep_terms(self._client, self._terms.find(text), ask, targets)
+            terms = await aside(len(text), self._terms.find, text)
+            kept = await keep_terms(self._client, terms, ask, targets)
             found = [
                 replace(cast("Translation", one.translation), source_text=text) for one in kept
             ]

@@ -65,8 +65,8 @@ def test_languages_with_and_without_a_word_list() -> None:
     }
 
 
-def test_short_texts_are_judged_with_the_others(detector: Detector) -> None:
-    found = detector.sources_of([TEXTS["de"], "Taxi", TEXTS["fr"], TEXTS["de"]], list(TEXTS))
+async def test_short_texts_are_judged_with_the_others(detector: Detector) -> None:
+    found = await detector.sources_of([TEXTS["de"], "Taxi", TEXTS["fr"], TEXTS["de"]], list(TEXTS))
     assert [one.language for one in found] == ["de", "de", "fr", "de"]
 
 

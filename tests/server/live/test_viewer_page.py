@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+import segno
 
 from server.live.caption_site import TITLE, Site, lines, open_page
 from support.browser import needs_browser, run, until
@@ -157,6 +159,29 @@ async def test_a_qr_code_is_of_an_address(site: Site, url: str) -> None:
             assert response.status == 401
         async with web.get(f"{site.url}/qr.svg", params=good) as response:
             assert response.content_type == "image/svg+xml"
+            assert "<svg" in await response.text()
+
+
+async def test_others_are_answered_while_a_qr_code_is_made(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def held(*_: Any) -> Any:
+        begun.set()
+        assert may_end.wait(20), "the loop stood still"
+        return segno.make("1")
+
+    monkeypatch.setattr(segno, "make_qr", held)
+    good = {"url": "http://a/", "key": "k&1"}
+    async with aiohttp.ClientSession() as web:
+        asked = asyncio.create_task(web.get(f"{site.url}/qr.svg", params=good))
+        await asyncio.to_thread(begun.wait, 20)
+        async with web.get(f"{site.url}/health") as response:
+            assert response.status == 200
+        assert not asked.done()
+        may_end.set()
+        async with await asked as response:
             assert "<svg" in await response.text()
 
 
