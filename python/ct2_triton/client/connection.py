@@ -66,7 +66,8 @@ def _is_of_the_connection(error: grpc.RpcError) -> bool:
 # are not forked: channels beside an inherited one crash or never answer. It is kept, never freed.
 _open: weakref.WeakSet[Connection] = weakref.WeakSet()
 _inherited: list[Connection] = []
-os.register_at_fork(after_in_child=lambda: _inherited.extend(_open))
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=lambda: _inherited.extend(_open))
 
 
 class Connection:
@@ -219,10 +220,14 @@ class Connection:
 
     @contextmanager
     def _call(self) -> Iterator[None]:
-        """Count a call, and report the end of the client, when gRPC cancels the call."""
+        """Count a call, and report the end of the client, when gRPC cancels or refuses the call."""
         self._calls += 1
         try:
             yield
+        except grpc.aio.UsageError:  # it was sent as the channel closed
+            if self._closed:
+                raise closed_error() from None
+            raise
         except asyncio.CancelledError:
             if self._closed and not is_cancelled():
                 raise closed_error() from None

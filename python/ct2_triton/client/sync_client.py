@@ -8,6 +8,7 @@ import concurrent.futures
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from ct2_triton.client.client import TranslationClient
@@ -76,6 +77,7 @@ class SyncTranslationClient:
             target=_serve, args=(self._loop,), name="ct2-translation-client", daemon=True
         )
         self._process = os.getpid()
+        self._streams: set[AsyncGenerator[Any, None]] = set()
         self._leaving: set[asyncio.Task[None]] = set()
         # Orders what is sent to the loop before its end. A signal or the collector may interrupt
         # its owner, and call.
@@ -247,10 +249,12 @@ class SyncTranslationClient:
             The generator's items. Leaving the iteration closes the generator.
         """
         items = start(self._client)
+        self._streams.add(items)
         try:
             while (item := self._run(_next(items))) is not None:
                 yield item
         finally:
+            self._streams.discard(items)
             self._leave(items)
 
     async def _shut_down(self) -> None:
@@ -259,6 +263,8 @@ class SyncTranslationClient:
         await cancel_all(
             [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         )
+        for items in tuple(self._streams):  # their inputs are read no further
+            await items.aclose()
 
     def _stop(self, _: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -276,7 +282,8 @@ class SyncTranslationClient:
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
         elif not sys.is_finalizing():
-            self._run(items.aclose())
+            with suppress(InvalidCallError):  # closed meanwhile, and its requests ended
+                self._run(items.aclose())
 
     def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine in the client's loop and wait for it."""

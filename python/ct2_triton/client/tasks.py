@@ -11,7 +11,8 @@ import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -124,8 +125,15 @@ async def map_bounded(
 
 _AT_ONCE = 200  # characters; what is computed of fewer takes no longer than a thread
 _SHORT = 4000
-# One thread each, because Python runs one at a time; short texts do not wait for long ones.
-_OF_SHORT, _OF_LONG = (ThreadPoolExecutor(1, f"ct2-{texts}") for texts in ("short", "long"))
+_THREADS_OF_LONG = 4  # Python runs them in turn, so that one client's do not hold up all others
+
+
+@lru_cache(2)
+def _pool(process: int, is_short: bool) -> ThreadPoolExecutor:
+    """Return the threads for texts of a length; those of a parent process do not run in a fork."""
+    return ThreadPoolExecutor(
+        1 if is_short else _THREADS_OF_LONG, f"ct2-{'short' if is_short else 'long'}"
+    )
 
 
 async def aside(characters: int, function: Callable[..., Result], *arguments: object) -> Result:
@@ -137,7 +145,7 @@ async def aside(characters: int, function: Callable[..., Result], *arguments: ob
     if characters <= _AT_ONCE:
         await asyncio.sleep(0)  # others have their turn between many short texts
         return function(*arguments)
-    pool = _OF_SHORT if characters <= _SHORT else _OF_LONG
+    pool = _pool(os.getpid(), characters <= _SHORT)
     return await asyncio.get_running_loop().run_in_executor(pool, partial(function, *arguments))
 
 
@@ -152,20 +160,25 @@ async def iterate_in_thread(items: Iterable[Item]) -> AsyncIterator[Item]:
     two items ahead.
     """
     loop = asyncio.get_running_loop()
-    queue: asyncio.Queue[tuple[Any, BaseException | None]] = asyncio.Queue(1)
+    queue: asyncio.Queue[tuple[Any, BaseException | None]] = asyncio.Queue()
+    room = threading.Semaphore()
     left = threading.Event()
 
     def put(item: object, error: BaseException | None = None) -> bool:
-        if left.is_set() or loop.is_closed():
+        room.acquire()
+        if left.is_set():
             return False
-        asyncio.run_coroutine_threadsafe(queue.put((item, error)), loop).result()
-        return True
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(queue.put_nowait, (item, error))
+            return True
+        return False
 
     thread = threading.Thread(target=_feed, args=(items, put), daemon=True)
     thread.start()
     try:
         while True:
             item, error = await queue.get()
+            room.release()
             if error is not None:
                 raise error
             if item is _END:
@@ -173,8 +186,7 @@ async def iterate_in_thread(items: Iterable[Item]) -> AsyncIterator[Item]:
             yield item
     finally:
         left.set()
-        while not queue.empty():
-            queue.get_nowait()  # wakes a thread that waits for room
+        room.release()  # wakes a thread that waits for room
 
 
 def _feed(items: Iterable[Any], put: Callable[..., bool]) -> None:

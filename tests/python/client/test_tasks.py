@@ -4,7 +4,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
+
+import pytest
 
 from ct2_triton.client.tasks import Shared, aside
 
@@ -18,6 +23,32 @@ async def test_a_short_text_does_not_wait_for_long_ones() -> None:
     finally:
         may_end.set()
     assert await asyncio.gather(*long) == [True] * 3
+
+
+async def test_one_client_of_long_texts_does_not_hold_up_the_long_texts_of_others() -> None:
+    may_end = threading.Event()
+    long = asyncio.create_task(aside(100_000, may_end.wait, 20))
+    try:
+        assert await asyncio.wait_for(aside(100_000, len, "other"), 20) == 5
+        assert not long.done()
+    finally:
+        may_end.set()
+    assert await long
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_a_forked_process_computes_with_threads_of_its_own() -> None:
+    code = (
+        "import asyncio, os, sys\n"
+        "from ct2_triton.client.tasks import aside\n"
+        "assert asyncio.run(aside(300, len, 'text')) == 4\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(asyncio.run(asyncio.wait_for(aside(300, len, 'text'), 20)))\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+    assert result.returncode == 4
 
 
 async def test_who_comes_while_it_is_given_up_has_another_one() -> None:
