@@ -109,15 +109,26 @@ class Archive:
         return past.began if past else None
 
     def end(self, hub: Hub) -> None:
-        """Write the subtitles of each language, and remove the journal."""
+        """Write the subtitles of each language, whole files or none, and remove the journal."""
         languages = hub.languages()
         with _writing(self._folder):
             number = self._free_number(languages)
-            for language in languages:
-                finals = hub.finals(language)
-                for kind in KINDS:
-                    with self._file(language, kind, number).open("x", encoding="utf-8") as file:
-                        file.write(write_subtitles(finals, kind, self._limits))
+            parts: dict[Path, Path] = {}
+            try:
+                for language in languages:
+                    finals = hub.finals(language)
+                    for kind in KINDS:
+                        path = self._file(language, kind, number)
+                        parts[path] = path.with_name(f".{path.name}.part")
+                        with _writing(path):
+                            text = write_subtitles(finals, kind, self._limits)
+                            parts[path].write_text(text, encoding="utf-8")
+                for path, part in parts.items():
+                    path.touch(exist_ok=False)
+                    part.replace(path)
+            finally:
+                for part in parts.values():
+                    part.unlink(missing_ok=True)
             (self._folder / _JOURNAL).unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -164,12 +175,12 @@ def _entry(members: dict[str, Any]) -> Entry | None:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    """Convert an error of the file system to one that names the subtitles."""
+def _writing(path: Path) -> Iterator[None]:
+    """Convert an error of the file system to one that names the folder or file of subtitles."""
     try:
         yield
     except OSError as error:
-        raise ClientError(f"cannot write subtitles into {folder}: {error.strerror}") from error
+        raise ClientError(f"cannot write subtitles into {path}: {error.strerror}") from error
 
 
 Format = Literal["vtt", "srt"]

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 from pathlib import Path
 
 import pytest
 
+from ct2_triton.errors import ClientError
 from ct2_triton.live import Caption
 from ct2_triton.live.archive import Archive, SubtitleFiles
 from ct2_triton.live.cues import CueLimits
@@ -69,6 +71,23 @@ def test_a_new_event_writes_all_that_the_journal_of_a_long_one_has(tmp_path: Pat
     subtitles = (tmp_path / "source.srt").read_text(encoding="utf-8")
     assert subtitles.count("Yes.") == 20_001
     assert "First." in subtitles
+
+
+def test_a_full_disk_leaves_no_part_of_the_subtitles_and_keeps_the_journal(tmp_path: Path) -> None:
+    crash(tmp_path, ["One.", "Two. " * 4000])
+    hub, archive = Hub(), Archive(tmp_path, LIMITS)
+    archive.begin(hub, is_new=False)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, before[1]))
+    try:
+        with pytest.raises(ClientError, match=r"source\.vtt: File too large"):
+            archive.end(hub)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert {path.name for path in tmp_path.iterdir()} == {".ct2-live.jsonl", ".ct2-live.lock"}
+    archive.end(hub)
+    archive.close()
+    assert "Two." in (tmp_path / "source.vtt").read_text(encoding="utf-8")
 
 
 async def test_subtitles_of_an_event_are_written_once_for_each_new_final() -> None:
