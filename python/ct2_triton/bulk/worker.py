@@ -87,15 +87,16 @@ class Translator:
         block = Block(**row)
         try:
             failed = self._translate(block)
-        except OSError as error:
-            text = f"cannot write {block.part}: {error.strerror or error}"
-            return {"count": block.count, "failed": 0, "error": text}
-        except (ClientError, ValueError) as error:
+        except (ClientError, OSError, ValueError) as error:
             return {"count": block.count, "failed": 0, "error": f"{block.source}: {error}"}
         return {"count": block.count, "failed": failed, "error": ""}
 
     def _translate(self, block: Block) -> int:
-        table, lines = self._read(block)
+        table = read_table(block) if kind_of(Path(block.source)) == PARQUET else None
+        if table is None:
+            lines = read_lines(block)
+        else:
+            lines = lines_of(table, block, self._task.args.column)
         rows: list[Row | None] = [None] * len(lines)
         if block.earlier.exists():
             rows = self._earlier(block)
@@ -112,25 +113,19 @@ class Translator:
         self._save(block, self._packed(block, table, lines, rows), _json_lines(failures))
         return len({failure["line"] for failure in failures})
 
-    def _read(self, block: Block) -> tuple[Any, list[Line]]:
-        """Return the lines of a block, and the pyarrow.Table that has them, or None."""
-        try:
-            if kind_of(Path(block.source)) != PARQUET:
-                return None, read_lines(block)
-            table = read_table(block)
-            return table, lines_of(table, block, self._task.args.column)
-        except OSError as error:
-            raise ClientError(f"cannot be read: {error.strerror or error}") from error
-
     def _save(self, block: Block, content: bytes, failures: bytes) -> None:
         """Write a block's output and failures; if it is killed, no failed line is lost."""
-        if block.earlier.exists():  # belongs to the failures of its run
-            replace_file(block.part, content)
-            block.earlier.unlink()
-            replace_file(block.failures, failures)
-        else:  # the failures must exist before the part
-            replace_file(block.failures, failures)
-            replace_file(block.part, content)
+        try:
+            if block.earlier.exists():  # belongs to the failures of its run
+                replace_file(block.part, content)
+                block.earlier.unlink()
+                replace_file(block.failures, failures)
+            else:  # the failures must exist before the part
+                replace_file(block.failures, failures)
+                replace_file(block.part, content)
+        except OSError as error:
+            text = f"cannot write {block.part}: {error.strerror or error}"
+            raise ClientError(text) from error
 
     def _earlier(self, block: Block) -> list[Row | None]:
         """Return the translations of an earlier run; None for failed lines."""

@@ -55,9 +55,9 @@ def describe(source: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 def check_unchanged(source: Path, output: Path, made_of: Mapping[str, Any]) -> None:
     """Refuse to finish an output whose input was changed while it was read, line by line.
 
-    Raises ClientError.
+    An input that was removed was read from its open file. Raises ClientError.
     """
-    if _content(source) != made_of[_INPUT]:
+    if source.exists() and _content(source) != made_of[_INPUT]:
         raise ClientError(
             f"{source} was changed while it was translated, so {output} is not written; the same "
             "command again says what to remove"

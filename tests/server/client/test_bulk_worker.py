@@ -285,7 +285,7 @@ def test_a_block_that_cannot_be_written_is_named(translate: Translate, tmp_path:
     part = tmp_path / "out.txt.blocks" / "000000000"
     part.with_suffix(".failed").mkdir(parents=True)
     done, _ = translate(source, output)
-    assert done["error"] == f"cannot write {part}: Is a directory"
+    assert done["error"] == f"{source}: cannot write {part}: Is a directory"
     part.with_suffix(".failed").rmdir()
     assert translate(source, output)[0]["error"] == ""
 
