@@ -54,11 +54,17 @@ void CallModel::Notify(const Action& action) noexcept {
 }
 
 void CallModel::Keep() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kept_ = kept_ || model_ != nullptr;
+    if (kept_) return;
+  }
+  auto model = Load();  // without the lock, for which decode loops of these weights may wait
+  const size_t bytes = model->Bytes(weights_->names());
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (kept_) return;
   if (!model_) {
-    model_ = Load();
-    bytes_ = model_->Bytes(weights_->names());
+    model_ = std::move(model);
+    bytes_ = bytes;
   }
   kept_ = true;
   here_ = true;
