@@ -40,15 +40,16 @@ def main(
 ) -> int:
     """Run a command of a module with `add_arguments` and `run`, and return the exit code.
 
-    0 is done, 1 failed, 130 interrupted. For a misuse, argparse exits with 2. `others` are the
-    first arguments that run another command.
+    0 is done, 1 failed, 130 interrupted, 143 ended by SIGTERM. For a misuse, argparse exits with 2.
+    `others` are the first arguments that run another command.
     """
     try:
         return _run(program, module_name, argv, others)
     except KeyboardInterrupt as error:  # also during imports, which may take a second
         _flush()
         print(f"{program}: " + ": ".join(["interrupted", *map(str, error.args)]), file=sys.stderr)
-        return EXIT_INTERRUPTED
+        number = getattr(error, "number", None)  # of the signal, if it is not that of Ctrl-C
+        return EXIT_INTERRUPTED if number is None else 128 + number
 
 
 def command_parser(program: str, module: ModuleType) -> CommandParser:

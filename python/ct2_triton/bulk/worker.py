@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -253,7 +254,7 @@ def cluster(address: str | None, workers: int) -> Iterator[None]:
         "object_store_memory": _STORE_BYTES,
     }
     try:
-        with _no_native_log():
+        with _no_native_log(), _own_signals():
             ray.init(
                 address=address or "local",
                 log_to_driver=False,
@@ -267,6 +268,16 @@ def cluster(address: str | None, workers: int) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Take the signal handler back that Ray sets for the process."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 @contextmanager

@@ -14,12 +14,9 @@ the package itself, which needs no network (a folder of that name is `./demo`).
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import signal
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from ct2_triton.interrupts import WHOLE_MODELS, interrupts_say
 from ct2_triton.prepare.options import add_preparation_arguments, preparation_options
@@ -27,12 +24,8 @@ from ct2_triton.prepared_model import DEFAULT_TEXT, default_repository
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
-    from types import FrameType
 
 _LOG = logging.getLogger(__name__)
-# Signals that end a process; a closed terminal sends SIGHUP, which Windows does not have.
-_ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 USUAL = (
     *("--model-repository", "--name", "--revision", "--quantization", "--instance-kind", "--io"),
     *("--set", "--shortlist-from", "--force"),
@@ -77,22 +70,7 @@ def run(args: argparse.Namespace) -> int:
         force=args.force,
         as_version=args.as_version,
     )
-    with interrupts_say(WHOLE_MODELS), _ended_in_order():
+    with interrupts_say(WHOLE_MODELS):
         model = prepare(options, report=_LOG.info)
     print(model.directory if args.as_version is None else model.directory / str(args.as_version))
     return 0
-
-
-@contextlib.contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Raise an exception for signals that would end the process, so that it cleans up."""
-
-    def leave(number: int, _frame: FrameType | None) -> NoReturn:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in _ENDING_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

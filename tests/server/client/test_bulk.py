@@ -226,15 +226,18 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
     wait_until(lambda: all(map(_has_ended, family)))
 
 
-def test_an_interrupted_run_is_said_to_go_on(bulk: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_is_said_to_go_on(
+    bulk: Command, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("One.\n" * 20_000)
     line = bulk("-i", source, "-o", output, "--block-lines", "10")
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: any(tmp_path.glob("out.txt.blocks/0*")))
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         said = process.communicate()[1]
-    assert process.returncode == 130
+    assert process.returncode == code
     assert said.endswith("interrupted: the same command continues from here\n")
 
 

@@ -246,15 +246,18 @@ def test_an_interrupt_is_one_line(command: Command) -> None:
         assert process.stderr.read() == "ct2-translate: interrupted\n"
 
 
-def test_an_interrupted_file_is_said_to_go_on(command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_file_is_said_to_go_on(
+    command: Command, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("One.\n" * 2000)
     line = command("-i", source, "-o", output, "--max-in-flight", "1")
     with forked.Popen(line, stderr=subprocess.PIPE, text=True) as process:
         while not (partial := tmp_path / "out.txt.partial").exists() or not partial.stat().st_size:
             assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        assert process.wait(600) == 130
+        process.send_signal(number)
+        assert process.wait(600) == code
         assert process.stderr is not None
         said = "ct2-translate: interrupted: the same command continues from here\n"
         assert process.stderr.read() == said
