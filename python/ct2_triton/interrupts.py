@@ -34,7 +34,7 @@ def interrupts_say(text: str) -> Iterator[None]:
     In the main thread, signals that would end the process interrupt it, too.
     """
     try:
-        with signals_interrupt():
+        with _signals_interrupt():
             yield
     except KeyboardInterrupt as error:
         error.args = (text,)
@@ -42,12 +42,19 @@ def interrupts_say(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def signals_interrupt() -> Iterator[None]:
-    """Raise EndedBySignalError in the block for a signal, if it runs in the main thread."""
+def _signals_interrupt() -> Iterator[None]:
+    """Raise EndedBySignalError in the block for a signal, if it runs in the main thread.
+
+    A signal that is ignored, as SIGHUP is by nohup, stays so.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, _interrupt) for number in _ENDING_SIGNALS}
+    before = {
+        number: signal.signal(number, _interrupt)
+        for number in _ENDING_SIGNALS
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:
