@@ -81,6 +81,7 @@ text_model() {
 # From here on reports go into files, away from the output of the tests.
 keep_reports() {
   ASAN_OPTIONS+=":log_path=$reports/log"
+  UBSAN_OPTIONS+=":log_path=$reports/log"
   TSAN_OPTIONS+=":log_path=$reports/log"
 }
 

@@ -181,6 +181,7 @@ void Gpu::Free(Address address) const noexcept {
 }
 
 void Gpu::CopyTo(Address to, const void* from, size_t bytes) const {
+  if (bytes == 0) return;  // `from` may be null
   const void* there = bytes <= kStagedAtOnce ? staging_->Put(from, bytes) : from;
   Check(driver_.copy_to(to, there, bytes, stream_), "copying to the device fails");
   // The driver has read memory that is not pinned when this returns.
