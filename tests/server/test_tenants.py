@@ -63,9 +63,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonServer]:
         ),
     ):
         prepare_tiny("nllb", repository, name, ROOMY, settings=settings | more, io="text")
-    forward = [f"--{door}-header-forward-pattern=[xX]-[tT]enant" for door in ("grpc", "http")]
     with ServerStack() as stack:
-        yield stack.start(repository, server_arguments=forward)
+        yield stack.start(repository)
 
 
 class _Busy:

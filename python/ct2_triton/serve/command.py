@@ -14,6 +14,8 @@ from ct2_triton.serve.errors import ServeError
 from ct2_triton.serve.machine import count_gpus, cublas_wheel_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ct2_triton.serve.backend_files import BackendFolder
     from ct2_triton.serve.installation import ServerInstallation
     from ct2_triton.serve.options import Ports, ServerOptions
@@ -44,6 +46,7 @@ _KEEPALIVE = {
     "--grpc-http2-min-recv-ping-interval-without-data": 4_000,
 }
 _CLOSED_APIS = "shared-memory,logging,trace"
+_FORWARDING_FLAGS = ("--grpc-header-forward-pattern", "--http-header-forward-pattern")
 _RESTRICTING_FLAGS = ("--http-restricted-api", "--grpc-restricted-protocol")
 
 
@@ -75,8 +78,9 @@ def server_command(
     folder: BackendFolder,
     ports: Ports,
     server_id: str,
+    tenant_headers: Sequence[str] = (),
 ) -> list[str]:
-    """Build the command line."""
+    """Build the command line; the server hands those headers to its models."""
     command = [str(installation.executable), f"--id={server_id}"]
     command += [f"--model-repository={path.absolute()}" for path in options.model_repositories]
     command.append(f"--backend-directory={folder.backends}")
@@ -89,6 +93,11 @@ def server_command(
     command += [
         f"{flag}={value}" for flag, value in _KEEPALIVE.items() if not options.has_argument(flag)
     ]
+    if tenant_headers:
+        pattern = f"(?i)^({'|'.join(map(re.escape, tenant_headers))})$"
+        command += [
+            f"{flag}={pattern}" for flag in _FORWARDING_FLAGS if not options.has_argument(flag)
+        ]
     return [*command, *closed_apis(options), *options.server_arguments]
 
 

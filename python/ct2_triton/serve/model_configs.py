@@ -61,13 +61,21 @@ class ModelConfig:
     @property
     def may_call_at_int8(self) -> bool:
         """Whether all rows run in CTranslate2 calls on a CPU, with weights that may be int8."""
-        parameters = {name: each.string_value for name, each in self.message.parameters.items()}
         return (
             self.is_ours
             and not self.asks_for_gpu
-            and parameters.get("decoding") == "calls"
-            and parameters.get("compute_type", "default").startswith(("auto", "default", "int8"))
+            and self.parameter("decoding") == "calls"
+            and (self.parameter("compute_type") or "default").startswith(
+                ("auto", "default", "int8")
+            )
         )
+
+    def parameter(self, name: str) -> str:
+        """Return a parameter of the model; "" if it is not set."""
+        if name not in self.message.parameters:
+            return ""
+        value: str = self.message.parameters[name].string_value
+        return value
 
     @property
     def queue_policy(self) -> str | None:
@@ -92,6 +100,12 @@ def gpu_complaints(configs: Sequence[ModelConfig]) -> list[str]:
         for config in configs
         if config.asks_for_gpu
     ]
+
+
+def tenant_headers(configs: Sequence[ModelConfig]) -> list[str]:
+    """Return the headers that name tenants to some of our models."""
+    found = {config.parameter("tenant_header") for config in configs if config.is_ours}
+    return sorted(found - {""})
 
 
 def warnings(configs: Sequence[ModelConfig]) -> list[str]:

@@ -18,7 +18,7 @@ from ct2_triton.serve.command import check_server_arguments, server_command, ser
 from ct2_triton.serve.errors import ServerStartError
 from ct2_triton.serve.http_probe import HttpProbe, ModelState
 from ct2_triton.serve.installation import find_server
-from ct2_triton.serve.model_configs import mapped_to_cpu
+from ct2_triton.serve.model_configs import mapped_to_cpu, read_model_configs, tenant_headers
 from ct2_triton.serve.options import Ports, check_free, connect_address, find_free_ports, in_url
 from ct2_triton.serve.process import LoggedProcess
 from ct2_triton.serve.server_log import lines_that_matter
@@ -234,8 +234,14 @@ class TritonServer:
     def _launch(self) -> None:
         self._ports = self.options.ports or find_free_ports(self.options.host)
         check_free(self.options.hosts, self._ports)
+        configs = read_model_configs(self.options.model_repositories)
         command = server_command(
-            self.options, self.installation, self._folder, self._ports, self._id
+            self.options,
+            self.installation,
+            self._folder,
+            self._ports,
+            self._id,
+            tenant_headers(configs),
         )
         environment = server_environment(self.options, self._folder)
         _LOG.debug("starts %s", shlex.join(command))
