@@ -112,7 +112,7 @@ class FileRoutes:
     ) -> web.StreamResponse:
         """Send each step as a line of JSON; an error ends the response."""
         response = web.StreamResponse(headers={"Content-Type": LINES})
-        with suppress(ConnectionResetError):  # the client has disconnected
+        with suppress(ConnectionError):  # the client has disconnected
             await response.prepare(request)
             async for step in self._with_error(steps):
                 await response.write(f"{write_json(step)}\n".encode())

@@ -195,7 +195,7 @@ class CaptionServer:
             event = f"id: {json.loads(message)['id']}\ndata: {message}\n\n" if message else ":\n\n"
             await response.write(event.encode())
 
-        with self._viewer(), suppress(ConnectionResetError):
+        with self._viewer(), suppress(ConnectionError):  # the viewer has left
             await response.prepare(request)
             await self._send_all(last, languages, send)
         return response

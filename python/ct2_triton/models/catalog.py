@@ -40,6 +40,7 @@ class CatalogEntry:
         history: Promotions and rollbacks, oldest first.
         states: States of its versions on a server, such as READY; empty without a server.
         follows: The model whose files its versions use; None if it has its own.
+        damage: Why its folder or records cannot be read; empty if they can.
     """
 
     folder: Path
@@ -49,6 +50,7 @@ class CatalogEntry:
     history: Sequence[Mapping[str, Any]] = ()
     states: Mapping[str, str] = field(default_factory=dict)
     follows: str | None = None
+    damage: str = ""
 
     @property
     def name(self) -> str:
@@ -70,6 +72,8 @@ class CatalogEntry:
             "folder": str(self.folder),
             "model_versions": list(self.versions),
         }
+        if self.damage:
+            facts["damage"] = self.damage
         if self.served is not None:
             facts["served_versions"] = list(self.served)
         if self.follows is not None:
@@ -93,7 +97,8 @@ def read_catalog(repository: Path, states: Sequence[ModelState] = ()) -> list[Ca
     if not repository.is_dir():
         raise PreparedModelError(f"there is no model repository {repository}")
     folders = sorted(entry for entry in repository.iterdir() if entry.is_dir())
-    return [_entry(folder, states) for folder in folders if _is_model(folder)]
+    entries = (_entry(folder, states) for folder in folders)
+    return [entry for entry in entries if entry is not None]
 
 
 def find(catalog: Sequence[CatalogEntry], names: Sequence[str]) -> list[CatalogEntry]:
@@ -112,12 +117,20 @@ def _is_model(folder: Path) -> bool:
     return bool(versions_in(folder)) or (folder / CONFIG_NAME).is_file()
 
 
-def _entry(folder: Path, states: Sequence[ModelState]) -> CatalogEntry:
+def _entry(folder: Path, states: Sequence[ModelState]) -> CatalogEntry | None:
+    """Return a model, also one whose records are damaged; None for another folder."""
+    mine = {state.version or "-": state.state for state in states if state.name == folder.name}
+    try:
+        return _read_entry(folder, mine) if _is_model(folder) else None
+    except (PreparedModelError, OSError) as error:
+        return CatalogEntry(folder, (), {}, states=mine, damage=str(error))
+
+
+def _read_entry(folder: Path, states: Mapping[str, str]) -> CatalogEntry:
     versions = versions_in(folder)
     records = {version: record_of(folder, version) for version in versions}
-    mine = {state.version or "-": state.state for state in states if state.name == folder.name}
     served, follows = _config_of(folder, versions)
-    return CatalogEntry(folder, versions, records, served, read_history(folder), mine, follows)
+    return CatalogEntry(folder, versions, records, served, read_history(folder), states, follows)
 
 
 def _config_of(folder: Path, versions: Sequence[int]) -> tuple[tuple[int, ...] | None, str | None]:

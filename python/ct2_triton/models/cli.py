@@ -91,7 +91,7 @@ def _add_server_arguments(command: argparse.ArgumentParser, action: str) -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the action; 1 if `verify` found damage."""
+    """Run the action; 1 if models are damaged."""
     if args.action in _CHANGES:
         return _change(args)
     states = RunningServer(args).model_states() if getattr(args, "url", None) else []
@@ -106,7 +106,10 @@ def run(args: argparse.Namespace) -> int:
         print("\n\n".join("\n".join(_lines(entry.facts())) for entry in entries))
     else:
         _print_table(entries)
-    return 0
+    for entry in entries:
+        if entry.damage:
+            _LOG.error("model %s: %s", entry.name, entry.damage)
+    return 1 if any(entry.damage for entry in entries) else 0
 
 
 def _change(args: argparse.Namespace) -> int:
@@ -116,6 +119,8 @@ def _change(args: argparse.Namespace) -> int:
 
     name = args.model
     (entry,) = find(read_catalog(args.model_repository), [name])
+    if entry.damage:
+        raise PreparedModelError(entry.damage)
     take = _taker(RunningServer(args), name) if args.url else None
     if args.action == "promote":
         before = promote(entry.folder, args.versions, take)
@@ -163,13 +168,16 @@ def _take(server: RunningServer, name: str) -> None:
 
 
 def _verify(entry: CatalogEntry, *, as_json: bool) -> bool:
-    if not entry.is_prepared:
-        result, notes, whole = f"{_unprepared(entry)}; no checksums of its own", [], True
+    notes: list[str] = []
+    if entry.damage:
+        result, whole = entry.damage, False
+    elif not entry.is_prepared:
+        result, whole = f"{_unprepared(entry)}; no checksums of its own", True
     else:
         try:
             notes, result, whole = verify(entry.folder), "unchanged", True
         except PreparedModelError as error:
-            notes, result, whole = [], str(error), False
+            result, whole = str(error), False
     if as_json:
         print(json.dumps({"name": entry.name, "whole": whole, "result": result, "notes": notes}))
     else:
@@ -203,6 +211,8 @@ def _print_table(entries: list[CatalogEntry]) -> None:
 
 
 def _unprepared(entry: CatalogEntry) -> str:
+    if entry.damage:
+        return "damaged"
     return "not prepared" if entry.follows is None else f"the files of {entry.follows}"
 
 

@@ -79,6 +79,8 @@ def _staging_folder(output: Path) -> Iterator[Path]:
             output.parent.mkdir(parents=True, exist_ok=True)
             if made_parent:
                 cleanup.callback(_remove_if_empty, output.parent)
+            if not os.access(output.parent, os.W_OK | os.X_OK):  # before hours of work
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             place = _staging_place(output)
             prefix = _prefix(output)
             cleanup.enter_context(locked(output))

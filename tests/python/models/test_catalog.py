@@ -126,6 +126,23 @@ def test_verify_finds_damage_and_goes_on(repository: Path, tmp_path: Path) -> No
     assert whole == "b: unchanged"
 
 
+def test_a_damaged_record_hides_no_other_model(tmp_path: Path) -> None:
+    for name in "abc":
+        prepare(PrepareOptions("demo", tmp_path, name=name))
+    (tmp_path / "a" / "ct2_model.json").write_text("{")
+    result = run("ct2-models", "list", "--model-repository", tmp_path, code=1)
+    assert [line.split()[:2] for line in result.stdout.splitlines()[1:]] == [
+        ["a", "none"], ["b", "1"], ["c", "1"]
+    ]  # fmt: skip
+    assert "model a: " in result.stderr
+    assert "ct2_model.json" in result.stderr
+    damaged, *others = ct2_models(tmp_path, "verify", code=1).splitlines()
+    assert "ct2_model.json" in damaged
+    assert others == ["b: unchanged", "c: unchanged"]
+    assert "ct2_model.json" in ct2_models(tmp_path, "rollback", "a", code=1)
+    assert ct2_models(tmp_path, "show", "b")
+
+
 @pytest.mark.server
 def test_a_server_says_what_it_has_loaded(tmp_path: Path, make_server: MakeServer) -> None:
     prepare(PrepareOptions("demo", tmp_path, name="served"))

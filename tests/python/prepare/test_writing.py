@@ -138,6 +138,21 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         write_file(tmp_path / "file" / "repository" / "m", "new")
 
 
+def test_a_repository_that_cannot_be_written_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parent can be, where the model is written first. Root may write everywhere."""
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != repository and access(path, mode))
+    with pytest.raises(OutputError, match=f"cannot write to {repository}: Permission denied"):
+        prepare(PrepareOptions("demo", repository, name="m"))
+    assert everything(tmp_path) == {"repository"}
+    monkeypatch.undo()
+    write_file(repository / "m", "new")
+
+
 def test_an_existing_model_is_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "nothing-here").mkdir()
     (tmp_path / "repository" / "m").mkdir(parents=True)
