@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import html
+import io
+import re
 import unicodedata
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from dataclasses import dataclass
@@ -18,6 +20,16 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".srt", ".vtt")
 _LINE_LETTERS = 42  # characters of a line, as broadcasters use
+# Two times, as pysubs2 reads and writes them; WebVTT has settings after them.
+_TIMES = {
+    suffix: re.compile(rf"{time}\s*-->\s*{time}(?:\s.*)?")
+    for suffix, time in (
+        (".srt", r"\d{1,2}:\d{1,2}:\d{1,2}[.,]\d{1,3}"),
+        (".vtt", r"(?:\d{1,2}:)?\d{2}:\d{2}\.\d{2,3}"),
+    )
+}
+# A line with a time at one side of an arrow, or that a time begins and a cut ends.
+_LIKE_TIMES = re.compile(r"\s*\d+:\d\d[\d:.,]*\s*-->|.*-->\s*\d+:\d\d|\s*\d+:\d\d:\d\d[.,]\d*\s*$")
 _NO_MARKUP = {ord("{"): "(", ord("}"): ")"}  # players read {...} in SubRip as markup
 
 
@@ -96,12 +108,26 @@ def _block(number: int, cue: Cue, *, is_vtt: bool) -> str:
     return f"{number}\n{times}\n{lines}\n"
 
 
+def _check_times(path: Path, text: str) -> None:
+    """Refuse times that are damaged or too late, which pysubs2 takes for text, or changes."""
+    times = _TIMES[path.suffix.lower()]
+    for number, line in enumerate(io.StringIO(text, newline=None), 1):
+        if _LIKE_TIMES.match(line) and not times.fullmatch(line.strip()):
+            example = "00:00:01,000 --> 00:00:02,500"
+            raise ClientError(
+                f"{path}:{number}: {line.strip()[:80]!r} is not the time of a subtitle; write it "
+                f"as {example.replace(',', '.') if times is _TIMES['.vtt'] else example}, with at "
+                "most 99 hours"
+            )
+
+
 def _load(path: Path) -> Any:  # noqa: ANN401  pysubs2 has no types for mypy
     import pysubs2
 
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            subtitles = pysubs2.SSAFile.from_file(file, path.suffix.lstrip(".").lower())
+        text = path.read_text(encoding="utf-8-sig")
+        _check_times(path, text)
+        subtitles = pysubs2.SSAFile.from_string(text, path.suffix.lstrip(".").lower())
     except OSError as error:
         raise ClientError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

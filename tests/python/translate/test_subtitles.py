@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,37 @@ def test_advice_on_another_encoding_is_of_that_encoding(film: Path, encoding: st
     assert ("iconv -f UTF-16 " in str(caught.value)) == (encoding == "utf-16")
     film.write_text(f"1\n{TIMES}\nÜber.\n", encoding="utf-8")
     assert [text for text, _ in read_subtitles(film)] == ["Über."]
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        ("film.srt", "00:00:04,000 -->"),
+        ("film.srt", "--> 00:00:05,000"),
+        ("film.srt", "00:00:04 --> 00:00:05"),
+        ("film.srt", "00:00:04,0"),
+        ("film.srt", "100:00:01,000 --> 100:00:02,000"),
+        ("film.vtt", "100:00:01.000 --> 100:00:02.000"),
+        ("film.vtt", "00:04.000 -->"),
+        ("film.vtt", "00:00:04,000 --> 00:00:05,000"),
+    ],
+)
+def test_a_time_that_would_be_lost_or_changed_is_refused(
+    name: str, times: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    good = "00:00:01.000 --> 00:00:02.000" if name == "film.vtt" else TIMES
+    head = "WEBVTT\n\n" if name == "film.vtt" else ""
+    path.write_text(f"{head}{good}\nOne.\n\n{times}\nGoal!\n", encoding="utf-8")
+    with pytest.raises(
+        ClientError, match=re.escape(f"{path}:{6 if head else 4}: {times!r} is not")
+    ):
+        read_subtitles(path)
+    path.write_text(f"{head}{good}\nAt 12:30:45,\nA --> B\n12:30.\n", encoding="utf-8")
+    assert read_subtitles(path)[0][0] == "At 12:30:45, A --> B 12:30."
+
+
+def test_settings_after_times_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "film.vtt"
+    path.write_text("WEBVTT\n\n00:01.000 --> 00:02.000 align:start\nOne.\n", encoding="utf-8")
+    assert read_subtitles(path) == [("One.", {"start_ms": 1000, "end_ms": 2000})]
