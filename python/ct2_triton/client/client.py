@@ -7,6 +7,7 @@ import secrets
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, overload
 
 from ct2_triton.client.calls import (
@@ -174,7 +175,7 @@ class TranslationClient(ModelClient):
             if not isinstance(text, str) or len(call.targets) > 1:
                 name = "prefix" if len(prefix) else "draft"
                 raise InvalidCallError(f"{name} is for one sentence in one language")
-            call = replace(call, prefix=_given(prefix), draft=_given(draft))
+            call = replace(call, prefix=_given("prefix", prefix), draft=_given("draft", draft))
         if any(map(str.strip, [text] if isinstance(text, str) else text)):
             await self._meet(deadline)  # connect once, before many sentences need it
 
@@ -331,5 +332,13 @@ class TranslationClient(ModelClient):
         return self._codec.start(text, call)
 
 
-def _given(tokens: str | Sequence[int]) -> str | tuple[int, ...]:
-    return tokens if isinstance(tokens, str) else tuple(tokens) or ""
+def _given(name: str, tokens: str | Sequence[int]) -> str | tuple[int, ...]:
+    """Return a text or IDs, which the wire would cut to 32 bits."""
+    if isinstance(tokens, str):
+        return tokens
+    for token in tokens:
+        if not isinstance(token, Integral) or not 0 <= token < 2**31:
+            raise InvalidCallError(
+                f"{name} has the ID {token!r}; IDs are integers of 0 to 2147483647"
+            )
+    return tuple(map(int, tokens)) or ""

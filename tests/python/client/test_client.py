@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import threading
 from functools import partial
@@ -199,6 +200,20 @@ async def test_the_timeout_covers_the_whole_call(tokenizer: CountingTokenizer) -
         with pytest.raises(errors.DeadlineExceededError, match="1 s"):
             await client.translate([TEXT] * 10, source="eng_Latn", targets="de")
     assert server.calls == 2
+
+
+@pytest.mark.parametrize("name", ["prefix", "draft"])
+@pytest.mark.parametrize("token", [2**32 + 7, -1, 7.9, "7"])
+async def test_ids_that_are_none_are_refused(
+    name: str, token: Any, tokenizer: CountingTokenizer
+) -> None:
+    async with client_of(FaultServer(), tokenizer) as client:
+        call = {"source": "eng_Latn", "targets": "deu_Latn"}
+        with pytest.raises(
+            errors.InvalidCallError, match=re.escape(f"{name} has the ID {token!r};")
+        ):
+            await client.translate("A river.", **call, **{name: [5, token]})
+        assert await client.translate("A river.", **call, **{name: [np.int64(5)]})
 
 
 async def test_an_answer_shorter_than_the_prefix_is_no_text(tokenizer: CountingTokenizer) -> None:
