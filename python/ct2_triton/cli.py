@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import ct2_triton
 from ct2_triton.command_parser import CommandParser, add_completion_argument, add_variables
 from ct2_triton.errors import Ct2TritonError
+from ct2_triton.interrupts import EndedBySignalError
 from ct2_triton.logs import add_log_arguments, set_up
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ def main(
     except KeyboardInterrupt as error:  # also during imports, which may take a second
         _flush()
         print(f"{program}: " + ": ".join(["interrupted", *map(str, error.args)]), file=sys.stderr)
-        number = getattr(error, "number", None)  # of the signal, if it is not that of Ctrl-C
-        return EXIT_INTERRUPTED if number is None else 128 + number
+        return 128 + error.number if isinstance(error, EndedBySignalError) else EXIT_INTERRUPTED
 
 
 def command_parser(program: str, module: ModuleType) -> CommandParser:

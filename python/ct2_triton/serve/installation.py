@@ -99,7 +99,7 @@ class ReleaseDefect:
     """
 
     port: str
-    fixed_in: tuple[int, int]
+    fixed_in: tuple[int, ...]
     release: str
     effect: str
 
@@ -120,12 +120,19 @@ DEFECTS = (
         "a client that cancels a gRPC call in the moment in which it ends can end tritonserver "
         "{version}, as docs/security.md says: let clients supersede requests, not cancel them",
     ),
+    ReleaseDefect(
+        "grpc",
+        (2, 59, 1),
+        "25.07",
+        "a client that reaches the gRPC port can crash tritonserver {version} by asking for classes "
+        "of a text, as docs/security.md says: let only clients that you trust reach it",
+    ),
 )
 
 
 def release_warnings(options: ServerOptions, version: str) -> list[str]:
     """Return a sentence for each defect that other machines can trigger on this server."""
-    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
     return [
         defect.effect.format(version=version or "of this version")
         for defect in DEFECTS
