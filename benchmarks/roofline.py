@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 END = 2
 WARM_STEPS = 10
 STEPS = 20
+KEPT_BYTES = 2**30
 SOURCE_TOKENS = 24
 SELF, SOURCE = "attention to itself", "attention to the source"
 # Parts of a step, and the names of their products.
@@ -131,13 +132,14 @@ def measure_limits(seconds: float, sizes: Sequence[int] = ()) -> dict[str, Any]:
     return limits
 
 
-def measure_steps(model: Any, rows: int, steps: int = STEPS) -> Steps:
+def measure_steps(model: Any, rows: int, steps: int = STEPS, beside: Any = None) -> Steps:
     """Run steps of rows that are all at the same position.
 
     Args:
         model: A timed `_core.LoopModel`.
         rows: How many.
         steps: Steps that count, after some that warm up.
+        beside: A `_core.DecodeLoop` of the model whose kept memory the rows reuse.
 
     Returns:
         Time, multiply-adds and bytes of each part.
@@ -148,7 +150,7 @@ def measure_steps(model: Any, rows: int, steps: int = STEPS) -> Steps:
     sources = [
         [*(rng.randrange(100, 1000) for _ in range(SOURCE_TOKENS - 1)), END] for _ in range(rows)
     ]
-    loop = _core.DecodeLoop(model)
+    loop = _core.DecodeLoop(model, beside=beside)
     loop.admit([(source, [], options) for source in sources])
     for _ in range(WARM_STEPS):
         loop.step()
@@ -256,7 +258,9 @@ def main() -> int:
         timed = _core.LoopModel(str(directory), {"compute_type": args.compute_type}, timed=True)
         steps = []
         for rows in map(int, args.rows.split(",")):
-            rounds = [measure_steps(timed, rows) for _ in range(args.rounds)]
+            memory = _core.DecodeLoop(timed, keep_bytes=KEPT_BYTES)
+            measure_steps(timed, rows, beside=memory)  # a server's rows have memory of earlier ones
+            rounds = [measure_steps(timed, rows, beside=memory) for _ in range(args.rounds)]
             steps.append(sorted(rounds, key=lambda found: found.ns)[len(rounds) // 2])
     measured = measure_limits(args.seconds, [found.step_bytes for found in steps])
     print("\n".join(limits_table(measured)))
