@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
-import io
 import logging
 import os
 import re
@@ -42,7 +41,6 @@ _NAME = re.compile(r"[0-9a-f]{32}\.[^/\\]+")
 _LONGEST_NAME = 255  # bytes, on most systems
 _LONGEST_STEM = 150  # bytes
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f\ud800-\udfff"\\/:*?<>|;%\s]+')
-_LONGEST_CUE = 2000  # characters: pysubs2 takes quadratic time for tags that do not end
 _ENDS_OF_LINES = re.compile(r"(\r\n|\r|\n)")
 _LOG = logging.getLogger(__name__)
 
@@ -98,28 +96,7 @@ def read_file(name: str, content: bytes) -> TextFile:
     return TextFile(name, lines[::2], "text", compose)
 
 
-def _check_cues(name: str, suffix: str, content: bytes) -> None:
-    """Refuse a subtitle that is too long; a subtitle starts where pysubs2 starts one."""
-    from pysubs2.formats import get_format_class
-
-    times = getattr(get_format_class(suffix[1:]), "TIMESTAMP")  # noqa: B009 - unknown to mypy
-    has_begun, size = False, 0
-    for line in io.StringIO(content.decode(errors="replace"), newline=None):
-        if len(times.findall(line)) == 2:
-            has_begun, size = True, 0
-        elif has_begun:
-            size += len(line)
-        if size > _LONGEST_CUE:
-            raise Refusal(
-                400,
-                f"Invalid request: {name[:80]!r} has a subtitle of more than {_LONGEST_CUE} "
-                "characters",
-            )
-
-
 def _read_subtitles(name: str, suffix: str, content: bytes) -> TextFile:
-    _check_cues(name, suffix, content)
-
     def parsed(folder: str) -> tuple[Path, list[str]]:
         path = Path(folder, f"subtitles{suffix}")
         path.write_bytes(content)

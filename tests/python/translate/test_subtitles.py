@@ -88,3 +88,70 @@ def test_settings_after_times_are_read(tmp_path: Path) -> None:
     path = tmp_path / "film.vtt"
     path.write_text("WEBVTT\n\n00:01.000 --> 00:02.000 align:start\nOne.\n", encoding="utf-8")
     assert read_subtitles(path) == [("One.", {"start_ms": 1000, "end_ms": 2000})]
+
+
+def texts_of(tmp_path: Path, name: str, content: str) -> list[str]:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    return [text for text, _ in read_subtitles(path)]
+
+
+def test_what_a_player_of_web_vtt_does_not_show_is_not_translated(tmp_path: Path) -> None:
+    """Identifiers, as meetings are exported with, were taken for text of the cue before."""
+    times = TIMES.replace(",", ".")
+    content = (
+        "WEBVTT - a meeting\n\nSTYLE\n::cue { color: lime }\n\n"
+        f"chapter one\n{times}\n<v Ann><c.loud>One.</c></v>\n<00:00:02.000>Two.\n\n"
+        f"NOTE not spoken\n\n4f6a-b2/17-0\n{times}\nThree.\n\nNOTE at the end\n"
+    )
+    assert texts_of(tmp_path, "meeting.vtt", content) == ["One. Two.", "Three."]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_a_line_that_is_only_a_number_is_text(tmp_path: Path, line_end: str) -> None:
+    def of(name: str, *lines: str) -> list[str]:
+        return texts_of(tmp_path, name, line_end.join(lines))
+
+    times, dots = TIMES, TIMES.replace(",", ".")
+    assert of("a.srt", "1", times, "It was", "1984", "", "2", times, "In", "1985") == [
+        "It was 1984",
+        "In 1985",
+    ]
+    assert of("b.srt", times, "1984", "", times, "1985") == ["1984", "1985"]  # without numbers
+    assert of("c.srt", "1", times, "", "2", times, "One.", "3", times, "Two.", "", "4") == [
+        "",
+        "One.",
+        "Two. 4",
+    ]
+    assert of("d.srt", "1", times, "One.", "", "of two lines", "", "2", "", times, "Two.") == [
+        "One. of two lines",
+        "Two.",
+    ]
+    assert of("e.vtt", "WEBVTT", "", "1", dots, "In", "1984", "", "2", dots, "1985", "") == [
+        "In 1984",
+        "1985",
+    ]
+
+
+@pytest.mark.parametrize("name", ["film.srt", "film.vtt"])
+def test_only_markup_is_left_out(tmp_path: Path, name: str) -> None:
+    times = TIMES if name == "film.srt" else f"WEBVTT\n\n{TIMES.replace(',', '.')}"
+    text = r"{\an8}<i>See</i> <font color=red>C:\notes\home</font>, {laughs} I <3 it, 1 < 2 > 0"
+    assert texts_of(tmp_path, name, f"{times}\n{text}\n") == [
+        r"See C:\notes\home, {laughs} I <3 it, 1 < 2 > 0"
+    ]
+
+
+@pytest.mark.parametrize("name", ["film.srt", "film.vtt"])
+def test_long_lines_of_open_tags_are_read(tmp_path: Path, name: str) -> None:
+    """pysubs2 took quadratic time for them."""
+    times = TIMES if name == "film.srt" else f"WEBVTT\n\n{TIMES.replace(',', '.')}"
+    text = "<i " * 300_000 + "{" * 300_000 + "< " * 300_000
+    [read] = texts_of(tmp_path, name, f"{times}\n{text}\n")
+    assert read == " ".join(text.split())
+
+
+def test_short_fractions_are_fractions(tmp_path: Path) -> None:
+    path = tmp_path / "film.vtt"
+    path.write_text("WEBVTT\n\n00:01.50 --> 1:00:02.000\nOne.\n", encoding="utf-8")
+    assert read_subtitles(path) == [("One.", {"start_ms": 1500, "end_ms": 3_602_000})]
