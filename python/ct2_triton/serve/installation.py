@@ -124,8 +124,8 @@ DEFECTS = (
         "grpc",
         (2, 59, 1),
         "25.07",
-        "a client that reaches the gRPC port can crash tritonserver {version} by asking for classes "
-        "of text, as docs/security.md says: let only clients that you trust reach it",
+        "a client that reaches the gRPC port can crash tritonserver {version} by asking for "
+        "classes of a text, as docs/security.md says: let only clients that you trust reach it",
     ),
 )
 
