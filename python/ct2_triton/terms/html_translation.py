@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ct2_triton.client.tasks import aside
 from ct2_triton.terms.finding import places
-from ct2_triton.terms.html_parts import Alignment, escaped, nest, place_aligned, read_parts, runs
+from ct2_triton.terms.html_parts import escaped, nest, read_parts, runs
+from ct2_triton.terms.html_places import Alignment, place, place_aligned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.results import Translation
-    from ct2_triton.terms.html_parts import Element, Part
+    from ct2_triton.terms.html_parts import Element, Node, Part
+    from ct2_triton.terms.html_places import Span
 
     Sentences: TypeAlias = "list[tuple[list[Part], Element | None]]"
 
@@ -181,16 +183,20 @@ def write_sentence(sentence: Element, known: Mapping[str, str], align: Align) ->
     outer = _only_element(sentence)
     if outer is not None:
         inner = write_sentence(outer, known, align)
-        before, after = (
-            escaped("".join(node for node in nodes if isinstance(node, str)))
-            for nodes in _around(sentence, outer)
-        )
-        tags = (before, outer.start, inner, outer.end, after)
-        return None if inner is None else "".join(text or "" for text in tags)
+        if inner is None:
+            return None
+        at = next(i for i, node in enumerate(sentence.children) if node is outer)
+        before, after = _html(sentence.children[:at]), _html(sentence.children[at + 1 :])
+        return "".join([before, outer.start, inner, outer.end, after])
     text = sentence.text
     lead, tail = _ends(text)
     translated = known.get(core(text), core(text))
-    inside = _place(sentence, translated, known)
+
+    def find(element: Element, _before: str, within: Span) -> Span | None:
+        found = _find(core(element.text), translated[slice(*within)], known)
+        return None if found is None else (found[0] + within[0], found[1] + within[0])
+
+    inside = place(sentence, translated, (0, len(translated)), find)
     if inside is None and (alignment := align(core(text))) is not None:
         inside = place_aligned(sentence, alignment)
     return None if inside is None else f"{escaped(lead)}{inside}{escaped(tail)}"
@@ -241,31 +247,14 @@ def _texts(sentence: Element) -> list[str]:
 
 def _only_element(sentence: Element) -> Element | None:
     """Return the element that holds the whole text, if one does."""
-    filled = [n for n in sentence.children if not isinstance(n, str) or n.strip()]
+    filled = [
+        node for node in sentence.children if (node if isinstance(node, str) else node.text).strip()
+    ]
     return filled[0] if len(filled) == 1 and not isinstance(filled[0], str) else None
 
 
-def _around(sentence: Element, outer: Element) -> tuple[list[object], list[object]]:
-    at = next(i for i, node in enumerate(sentence.children) if node is outer)
-    return list(sentence.children[:at]), list(sentence.children[at + 1 :])
-
-
-def _place(sentence: Element, translated: str, known: Mapping[str, str]) -> str | None:
-    """Put the elements of a sentence around their words in its translation."""
-    parts: list[str] = []
-    at = 0
-    for element in sentence.children:
-        if isinstance(element, str):
-            continue
-        span = _find(core(element.text), translated, known)
-        if span is None or span[0] < at:
-            return None
-        inner = _place(element, translated[slice(*span)], known)
-        if inner is None:
-            return None
-        parts += [escaped(translated[at : span[0]]), element.start, inner, element.end]
-        at = span[1]
-    return "".join([*parts, escaped(translated[at:])])
+def _html(nodes: Iterable[Node]) -> str:
+    return "".join(escaped(node) if isinstance(node, str) else node.html for node in nodes)
 
 
 def _find(phrase: str, translated: str, known: Mapping[str, str]) -> tuple[int, int] | None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ct2_triton.client import Hypothesis, Translation
 from ct2_triton.terms import translate_html
-from ct2_triton.terms.html_parts import Alignment, blocks, nest, place_aligned, read_parts, text_of
+from ct2_triton.terms.html_parts import blocks, nest, read_parts, text_of
+from ct2_triton.terms.html_places import Alignment, place_aligned
 
 GERMAN = {
     "The red train leaves today.": "Der rote Zug fährt heute ab.",
@@ -62,11 +63,20 @@ async def _translated(document: str) -> str:
         ("The <b>red</b> train leaves today.", "THE <b>rot</b> TRAIN LEAVES TODAY."),
         ("Go <b>on</b> and <i>on</i>.", "GO <b>ON</b> AND <i>ON</i>."),
         ("<b>one <i>two</b> three</i>", "<b>ONE <i>TWO</b> THREE</i>"),
+        # What does not show is no end of a sentence.
+        ("The red train <!-- x -->leaves today.", "Der rote Zug fährt <!-- x -->heute ab."),
+        ("The red train<a name=x></a> leaves <i>today</i>.",
+         "Der rote Zug fährt<a name=x></a> <i>heute</i> ab."),
+        ("<!-- x -->The <i class=icon></i> red <b>train</b> leaves to<wbr>day.<u></u>",
+         "<!-- x -->Der <i class=icon></i>rote <b>Zug</b> fährt heute<wbr> ab.<u></u>"),
+        ("<b>The red train leaves today.</b> <!-- x -->",
+         "<b>Der rote Zug fährt heute ab.</b> <!-- x -->"),
+        ("one<i><u> </u></i>two", "ONE<i><u> </u></i> TWO"),
         # What stays.
         ("<script>if (a < b) c('<p>d</p>')</script><style>p {}</style><!-- a <b> -->one",
          "<script>if (a < b) c('<p>d</p>')</script><style>p {}</style><!-- a <b> -->ONE"),
-        ("<p translate=no>a <p>b</p> c</p><i class='x notranslate'>d</i>e",
-         "<p translate=no>a <p>b</p> c</p><i class='x notranslate'>d</i>E"),
+        ("<div translate=no>a <div>b</div> c</div><i class='x notranslate'>d</i>e",
+         "<div translate=no>a <div>b</div> c</div><i class='x notranslate'>d</i>E"),
         ("<pre>a\n  b</pre><code>c</code> d", "<pre>a\n  b</pre><code>c</code> D"),
         ('<!DOCTYPE html><IMG Alt="a &quot; b" src=c>one',
          '<!DOCTYPE html><IMG Alt="a &quot; b" src=c>ONE'),
@@ -82,6 +92,43 @@ async def _translated(document: str) -> str:
 async def test_a_document(document: str, translation: str) -> None:
     assert await _translated(document) == translation
     assert "".join([await _translated(one) for one in blocks(document)]) == translation
+
+
+@pytest.mark.parametrize(
+    ("document", "translation"),
+    [
+        ("<ul><li translate=no>a<li>b</ul>c", "<ul><li translate=no>a<li>B</ul>C"),
+        ("<ul><li translate=no>a</ul>b", "<ul><li translate=no>a</ul>B"),
+        ("<ul><li translate=no>a<ul><li>b</ul>c<li>d</ul>",
+         "<ul><li translate=no>a<ul><li>b</ul>c<li>D</ul>"),
+        ("<ul><li translate=no><div>a<li>b</ul>", "<ul><li translate=no><div>a<li>B</ul>"),
+        ("<dl><dt class=notranslate>a<dd>b</dl>", "<dl><dt class=notranslate>a<dd>B</dl>"),
+        ("<p translate=no>a<p>b", "<p translate=no>a<p>B"),
+        ("<div><p translate=no>a <b>b</div>c", "<div><p translate=no>a <b>b</div>C"),
+        ("<p translate=no>a<br>b <span>c<div>d", "<p translate=no>a<br>b <span>c<div>D"),
+        ("<p translate=no>a <button><p>b</button>c</p>d",
+         "<p translate=no>a <button><p>b</button>c</p>D"),
+        ("<table><tr><td translate=no>a<td>b<tr><th>c</table>",
+         "<table><tr><td translate=no>a<td>B<tr><th>C</table>"),
+        ("<table><tr translate=no><td>a<td>b<tr><td>c</table>d",
+         "<table><tr translate=no><td>a<td>b<tr><td>C</table>D"),
+        ("<table><tr><td translate=no>a<table><tr><td>b<td>c</table>d</table>e",
+         "<table><tr><td translate=no>a<table><tr><td>b<td>c</table>d</table>E"),
+        ("<select><option translate=no>a<option>b</select>",
+         "<select><option translate=no>a<option>B</select>"),
+        ("<div translate=no>a</ul></b></p>b</div>c", "<div translate=no>a</ul></b></p>b</div>C"),
+        # As in a browser, these go on.
+        ("<p><code>a</p><p>b", "<p><code>a</p><p>b"),
+    ],
+)  # fmt: skip
+async def test_what_is_not_translated_may_have_no_end_tag(document: str, translation: str) -> None:
+    assert await _translated(document) == translation
+
+
+@pytest.mark.parametrize("piece", ["<li>", "<span>", "<p>", "</ul>", "<td>", "<table><td>"])
+async def test_many_open_elements_are_read(piece: str) -> None:
+    document = "<ul><li translate=no>" + piece * 50_000 + "<li>" * 10_000
+    assert text_of(f"{document}</ul></table></ul>") is not None
 
 
 def test_a_document_is_cut_after_its_texts() -> None:
@@ -139,7 +186,7 @@ def test_aligned_tags_are_balanced_and_in_order_whatever_looks_at_what(
     placed = place_aligned(sentence, alignment)
     if placed is not None:
         assert re.findall("<[^>]*>", placed) == re.findall("<[^>]*>", document)
-        assert re.sub("<[^>]*>", "", placed) == "u v w x y z"
+        assert re.sub("<[^>]*>", "", placed).split() == ["u", "v", "w", "x", "y", "z"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +198,7 @@ def test_aligned_tags_are_balanced_and_in_order_whatever_looks_at_what(
         ("a <b>b c</b>", {(0, 1), (1, 0), (2, 2)}, None),  # not together
         ("a <b>b</b> c", {(0, 0)}, None),  # nothing looks there
         ("a <b>b</b> c", {(6, 1)}, None),  # a token behind the last word
-        ("a <b></b> c", {(0, 0)}, None),
+        ("a <b></b> c", {(0, 0)}, "u v w <b></b>x y z"),
     ],
 )
 def test_tags_go_where_the_words_went(
