@@ -86,17 +86,20 @@ class FileRoutes:
     ) -> AsyncIterator[dict[str, Any]]:
         """Translate some texts at a time; yield progress, and at the end the file's address."""
         texts: list[str] = []
+        lost: dict[str, None] = {}
         for start in range(0, len(wanted.texts), _TEXTS_A_STEP):
             some = replace(wanted, texts=wanted.texts[start : start + _TEXTS_A_STEP])
             answers = await self._admission.in_time(self._translator.translate(some))
             texts += [one.text for one in answers]
+            lost.update(dict.fromkeys(term for one in answers for term in one.lost))
             yield {"done": len(texts), "of": len(wanted.texts)}
         target = self._translator.code_of(wanted.target)
         composed = await aside(sum(map(len, texts)), file.compose, texts)
         kept = await self._shelf.put(file.name_in(target), composed)
         address = self._admission.limits.address or request.url.origin()
         path = quote(_PATH.format(name=kept))
-        yield {"translatedFileUrl": f"{address}{path}"}
+        end: dict[str, Any] = {"translatedFileUrl": f"{address}{path}"}
+        yield {**end, "lostTerms": list(lost)} if lost else end
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
         found = self._shelf.find(request.match_info["name"])

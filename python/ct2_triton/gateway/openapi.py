@@ -20,6 +20,7 @@ _JSON = "application/json"
 _PARTS = "multipart/form-data"
 _STRING: dict[str, Any] = {"type": "string", "minLength": 1}
 _KEY = {"description": "Key, where one is needed"}
+_LOST = {"type": "array", "description": "Terms that the translation lacks, if there are any"}
 _ERRORS = {
     "400": "The request cannot be answered; the text says why",
     "403": "A key is wrong",
@@ -103,6 +104,7 @@ def _translate(
         quality={"type": ["number", "array"], "description": "0 to 1, below 0.5 where flagged"},
         qualityFlags={"type": "array", "description": "Suspected faults"},
         qualityNotComputed={"type": "array", "description": "Flags that could not be computed"},
+        lostTerms=_LOST,
     )
     answer["required"] = ["translatedText"]
     errors = sorted(_ERRORS)
@@ -130,10 +132,12 @@ def _files(glossary: dict[str, Any]) -> dict[str, Any]:
         "api_key": _KEY,
     }
     body = {"type": "object", "properties": fields, "required": ["file", "source", "target"]}
+    answer = _object(translatedFileUrl=_STRING, lostTerms=_LOST)
+    answer["required"] = ["translatedFileUrl"]
     translate = {
         "summary": "Translate a file",
         "requestBody": {"required": True, "content": {_PARTS: {"schema": body}}},
-        "responses": _responses(_object(translatedFileUrl=_STRING), sorted(_ERRORS)),
+        "responses": _responses(answer, sorted(_ERRORS)),
     }
     name = {"name": "name", "in": "path", "required": True, "schema": _STRING}
     download = {

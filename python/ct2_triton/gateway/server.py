@@ -230,6 +230,8 @@ def _translated(wanted: Wanted, answers: Sequence[Answer], *, is_list: bool) -> 
         members["quality"] = [round(one.quality, 4) for one in verdicts]
         members["qualityFlags"] = [list(one.flags) for one in verdicts]
         members["qualityNotComputed"] = [list(one.not_computed) for one in verdicts]
+    if any(one.lost for one in answers):
+        members["lostTerms"] = [list(one.lost) for one in answers]
     return {name: values if is_list else values[0] for name, values in members.items()}
 
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ct2_triton.client.results import Translation, Verdict
+from ct2_triton.client.results import Verdict
 from ct2_triton.client.tasks import aside, map_bounded
 from ct2_triton.gateway.refusals import Refusal
-from ct2_triton.terms import Terms, translate_html_ranks
+from ct2_triton.terms import RankedTexts, Terms, translate_html_ranks
 from ct2_triton.terms.html_parts import text_of
 from ct2_triton.terms.translation import keeping_client
 
@@ -72,20 +72,27 @@ class Answer:
         alternatives: Further translations, best first.
         detected: The text's language, if the request asked for it.
         verdict: The server's verdict, if the request asked for it.
+        lost: Terms that the translation does not have as often as the text.
     """
 
     text: str
     alternatives: Sequence[str] = ()
     detected: Detection | None = None
     verdict: Verdict = field(default=Verdict(1.0))
+    lost: Sequence[str] = ()
 
 
 class Format(Protocol):
     """A function that translates texts of a format."""
 
     async def __call__(
-        self, client: TranslationClient, text: str, route: Route, alternatives: int
-    ) -> Sequence[str]:
+        self,
+        client: TranslationClient,
+        text: str,
+        route: Route,
+        alternatives: int,
+        options: Mapping[str, Any],
+    ) -> RankedTexts:
         """Translate a text.
 
         Args:
@@ -93,9 +100,10 @@ class Format(Protocol):
             text: The text, in this format.
             route: The model's codes of both languages.
             alternatives: Number of further translations wanted.
+            options: Further arguments of `TranslationClient.translate`.
 
         Returns:
-            The translations in the same format, best first; there may be fewer than wanted.
+            The translations in the same format; there may be fewer than wanted.
 
         Raises:
             ClientError: The translation fails.
@@ -103,13 +111,17 @@ class Format(Protocol):
 
 
 async def translate_plain(
-    client: TranslationClient, text: str, route: Route, alternatives: int
-) -> Sequence[str]:
+    client: TranslationClient,
+    text: str,
+    route: Route,
+    alternatives: int,
+    options: Mapping[str, Any],
+) -> RankedTexts:
     """Translate plain text; a `Format`."""
-    found = await client.translate(
-        text, source=route.source, targets=route.target, **_several(alternatives)
-    )
-    return list(dict.fromkeys(hypothesis.text for hypothesis in found.hypotheses))
+    wanted = {**options, **_several(alternatives)}
+    found = await client.translate(text, source=route.source, targets=route.target, **wanted)
+    texts = dict.fromkeys(hypothesis.text for hypothesis in found.hypotheses)
+    return RankedTexts(list(texts), [found])
 
 
 async def translate_markup(
@@ -117,12 +129,12 @@ async def translate_markup(
     text: str,
     route: Route,
     alternatives: int,
-) -> Sequence[str]:
+    options: Mapping[str, Any],
+) -> RankedTexts:
     """Translate HTML; a `Format`. Its alternatives combine those of each sentence."""
     languages = {"source": route.source, "target": route.target}
-    return await translate_html_ranks(
-        client, text, ranks=alternatives + 1, **languages, **_several(alternatives)
-    )
+    wanted = {**options, **_several(alternatives)}
+    return await translate_html_ranks(client, text, ranks=alternatives + 1, **languages, **wanted)
 
 
 def _several(alternatives: int) -> dict[str, Any]:
@@ -133,31 +145,15 @@ def _several(alternatives: int) -> dict[str, Any]:
     return {"num_hypotheses": ranks, "beam_size": max(ranks, _LEAST_BEAMS)}
 
 
+def _lost(terms: Terms, format_name: str, text: str, translation: str) -> Sequence[str]:
+    """Return the terms that a translation does not have as often as the text."""
+    if format_name == "html":
+        text, translation = text_of(text), text_of(translation)
+    return terms.find(text).lost_in(translation)
+
+
 FORMATS: Mapping[str, Format] = {"text": translate_plain, "html": translate_markup}
 """The formats by their name in requests."""
-
-
-class _AskingClient:
-    """Wraps a client: adds options to its requests and collects the verdicts."""
-
-    def __init__(self, client: TranslationClient, options: Mapping[str, Any]) -> None:
-        self._client = client
-        self._options = options
-        self._verdicts: list[Verdict] = []
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        return getattr(self._client, name)
-
-    async def translate(self, texts: str | Sequence[str], **options: Any) -> Any:  # noqa: ANN401 - as of `TranslationClient.translate`
-        found: Any = await self._client.translate(texts, **{**self._options, **options})
-        given: Sequence[Translation] = [found] if isinstance(found, Translation) else found
-        self._verdicts += [one.verdict for one in given if one.verdict is not None]
-        return found
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict on all its translations together."""
-        return Verdict.of_all(self._verdicts)
 
 
 @dataclass(frozen=True)
@@ -213,14 +209,16 @@ class Translator:
             return Answer(text, (), detected)
         translate = self.formats[wanted.format]
         client = self.clients[route.model]
-        if terms := self.glossaries[wanted.glossary] if wanted.glossary else self.terms:
+        terms = self.glossaries[wanted.glossary] if wanted.glossary else self.terms
+        if terms:
             client = keeping_client(client, terms)
         options = {**self.options, "quality": True} if wanted.quality else self.options
-        asking = _AskingClient(client, options)
-        ask = cast("TranslationClient", asking)
-        first, *others = await translate(ask, text, route, wanted.alternatives)
+        found = await translate(client, text, route, wanted.alternatives, options)
         self.answered()
-        return Answer(first, others[: wanted.alternatives], detected, asking.verdict)
+        first, *others = found.texts
+        verdict = Verdict.of_all([one.verdict for one in found.parts if one.verdict is not None])
+        lost = await aside(len(text), _lost, terms, wanted.format, text, first) if terms else ()
+        return Answer(first, others[: wanted.alternatives], detected, verdict, lost)
 
     def code_of(self, name: str) -> str:
         """Return the code of a language from any of its names."""

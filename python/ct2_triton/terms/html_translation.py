@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -60,10 +61,23 @@ async def translate_html(
     Raises:
         ClientError: The translation fails.
     """
-    [best] = await translate_html_ranks(
+    found = await translate_html_ranks(
         client, document, ranks=1, source=source, target=target, **options
     )
-    return best
+    return found.texts[0]
+
+
+@dataclass(frozen=True)
+class RankedTexts:
+    """Translations of one text or document.
+
+    Attributes:
+        texts: Different ones, best first; one at least.
+        parts: What the model gave, of which the best one consists.
+    """
+
+    texts: list[str]
+    parts: list[Translation]
 
 
 async def translate_html_ranks(
@@ -74,7 +88,7 @@ async def translate_html_ranks(
     source: str | None = None,
     target: str | None = None,
     **options: Any,  # noqa: ANN401
-) -> list[str]:
+) -> RankedTexts:
     """Translate the text of HTML, with further translations.
 
     That of a rank has the hypothesis of this rank of each sentence, or the last that there is.
@@ -88,28 +102,28 @@ async def translate_html_ranks(
         **options: Further arguments of `TranslationClient.translate`.
 
     Returns:
-        Different translations, best first; one at least.
+        The translations.
 
     Raises:
         ClientError: The translation fails.
     """
     known: dict[str, list[str]] = {}
-    aligned: dict[str, Translation] = {}
+    answers: dict[str, Translation] = {}
 
     async def learn(texts: Iterable[str]) -> None:
         asked = [text for text in dict.fromkeys(texts) if _has_words(text) and text not in known]
         if not asked:
             return
         await client.connect()
-        if ranks == 1 and client.gives_alignments():
+        if client.gives_alignments():
             options.setdefault("return_alignments", True)
         found = await client.translate(asked, source=source, targets=target, **options)
-        answers = ([hypothesis.text for hypothesis in one.hypotheses] for one in found)
-        known.update(zip(asked, answers, strict=True))
-        aligned.update((text, one) for text, one in zip(asked, found, strict=True))
+        ranked = ([hypothesis.text for hypothesis in one.hypotheses] for one in found)
+        known.update(zip(asked, ranked, strict=True))
+        answers.update((text, one) for text, one in zip(asked, found, strict=True))
 
-    def align(text: str) -> Alignment | None:
-        answer = aligned.get(text)
+    def align(text: str) -> Alignment | None:  # of the best hypothesis
+        answer = answers.get(text)
         if answer is None:
             return None
         if answer.alignment_ranges is not None:
@@ -119,14 +133,24 @@ async def translate_html_ranks(
     size = len(document)
     sentences, texts = await aside(size, _read, document)
     await learn(texts)
-    documents = [await aside(size, _written, sentences, known, align, i) for i in range(ranks)]
+    documents = [
+        await aside(size, _written, sentences, known, _unaligned if i else align, i)
+        for i in range(ranks)
+    ]
     for written in documents:
         await learn(await aside(size, _texts_alone, sentences, written))
     joined = [
         await aside(size, _joined, sentences, written, _at(rank, known))
         for rank, written in enumerate(documents)
     ]
-    return list(dict.fromkeys(joined))
+    used = await aside(size, _used, sentences, documents[0])
+    return RankedTexts(
+        list(dict.fromkeys(joined)), [answers[text] for text in used if text in answers]
+    )
+
+
+def _unaligned(_text: str) -> None:
+    return None
 
 
 def _read(document: str) -> tuple[Sentences, list[str]]:
@@ -144,6 +168,16 @@ def _texts_alone(sentences: Sentences, written: list[str | None]) -> list[str]:
         for part in run
         if part.kind == "text"
     ]
+
+
+def _used(sentences: Sentences, written: list[str | None]) -> Iterable[str]:
+    """Return the texts whose translations a document consists of, each once."""
+    whole = (
+        core(one.text)
+        for (_, one), text in zip(sentences, written, strict=True)
+        if one is not None and text is not None
+    )
+    return dict.fromkeys([*whole, *_texts_alone(sentences, written)])
 
 
 def _at(rank: int, known: Mapping[str, list[str]]) -> dict[str, str]:

@@ -53,6 +53,25 @@ async def site(url: str) -> AsyncIterator[Site]:
         yield Site(url, session)
 
 
+async def test_terms_that_are_lost_are_named(site: Site) -> None:
+    """A term that the model loses with each placeholder was missing in silence."""
+    lost = "ximba@quix.example"
+    text = f"The ticket office {lost} opens {lost} at {lost} 5:45 {lost}."
+    _, found = await site.post("/translate", SAID | {"q": text})
+    assert found["translatedText"].count(lost) != 4
+    assert found["lostTerms"] == [lost]
+    _, found = await site.post(
+        "/translate", SAID | {"q": [SENTENCE, f"<p>{text}"], "format": "html"}
+    )
+    assert found["lostTerms"] == [[], [lost]]
+    file = aiohttp.FormData({"source": "en", "target": "de"})
+    file.add_field("file", f"{text}\n{text}\n{SENTENCE}".encode(), filename="a.txt")
+    _, found = await site.post("/translate_file", None, data=file)
+    assert found["lostTerms"] == [lost]
+    _, found = await site.post("/translate", SAID | {"q": SENTENCE})
+    assert found == {"translatedText": GERMAN}
+
+
 async def test_a_request_names_its_glossary(site: Site) -> None:
     _, plain = await site.post("/translate", SAID)
     assert "Quix" not in plain["translatedText"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from ct2_triton.client import TranslationClient
 from ct2_triton.gateway.catalog import Route
 from ct2_triton.gateway.server import Gateway
 from ct2_triton.gateway.translation import translate_plain
+from ct2_triton.terms import RankedTexts
 from server.gateway.conftest import GERMAN, GOOD, MakeSite
 from support.servers import ServerStack
 
@@ -34,10 +35,12 @@ async def test_a_body_that_does_not_come_is_not_waited_for(make_site: MakeSite) 
 
 
 async def test_a_translation_that_takes_too_long_is_given_up(make_site: MakeSite) -> None:
-    async def at_once(client: TranslationClient, text: str, route: Route, _: int) -> Sequence[str]:
+    async def at_once(
+        client: TranslationClient, text: str, route: Route, *_: object
+    ) -> RankedTexts:
         asked = {"source": route.source, "targets": route.target}
         found = await client.translate(text, timeout_s=1e-9, **asked)
-        return [found.text]
+        return RankedTexts([found.text], [found])
 
     site = await make_site(formats={"text": translate_plain, "at-once": at_once})
     await site.good()  # it is connected
@@ -48,9 +51,9 @@ async def test_a_translation_that_takes_too_long_is_given_up(make_site: MakeSite
 
 
 async def test_a_request_has_a_deadline_and_frees_its_slot_then(make_site: MakeSite) -> None:
-    async def never(*_: object) -> Sequence[str]:
+    async def never(*_: object) -> RankedTexts:
         await asyncio.Event().wait()
-        return []
+        return RankedTexts([], [])
 
     formats = {"text": translate_plain, "never": never}
     site = await make_site(formats=formats, timeout_s=0.2, max_requests=1)
@@ -67,13 +70,13 @@ async def test_who_goes_away_frees_the_slot(
 ) -> None:
     started, ended = asyncio.Event(), asyncio.Event()
 
-    async def never(*_: object) -> Sequence[str]:
+    async def never(*_: object) -> RankedTexts:
         started.set()
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
-        return []
+        return RankedTexts([], [])
 
     site = await make_site(formats={"text": translate_plain, "never": never}, max_requests=1)
     asking = asyncio.create_task(site.post("/translate", {**GOOD, "format": "never"}))
@@ -88,7 +91,7 @@ async def test_who_goes_away_frees_the_slot(
 
 
 async def test_a_failure_of_the_gateway_is_500_and_no_secret(make_site: MakeSite) -> None:
-    async def fail(*_: object) -> Sequence[str]:
+    async def fail(*_: object) -> RankedTexts:
         raise ZeroDivisionError("a secret")
 
     site = await make_site(formats={"text": translate_plain, "failing": fail})
@@ -100,7 +103,7 @@ async def test_a_failure_of_the_gateway_is_500_and_no_secret(make_site: MakeSite
 async def test_more_requests_than_allowed_are_told_to_come_again(make_site: MakeSite) -> None:
     started, gate = asyncio.Event(), asyncio.Event()
 
-    async def wait_first(*given: Any) -> Sequence[str]:
+    async def wait_first(*given: Any) -> RankedTexts:
         started.set()
         await gate.wait()
         return await translate_plain(*given)

@@ -43,6 +43,15 @@ async def test_html_is_judged_as_a_whole(site: Site) -> None:
     assert answer["qualityFlags"]
 
 
+async def test_only_what_is_in_the_answer_is_judged(site: Site) -> None:
+    """An element's text is translated alone, too, to find it; the verdict on that counted."""
+    html = {"q": "<p>See <b>you</b> in Madrid on Thursday!</p>", "format": "html"}
+    _, plain = await site.post("/translate", JUDGED | {"q": "See you in Madrid on Thursday!"})
+    _, answer = await site.post("/translate", JUDGED | html)
+    assert answer["translatedText"] == "<p>Wir sehen <b>uns am</b> Donnerstag in Madrid!</p>"
+    assert (answer["quality"], answer["qualityFlags"]) == (plain["quality"], [])
+
+
 @pytest.mark.parametrize("value", [True, "true", "True"])
 async def test_forms_and_json_ask_for_it(site: Site, value: Any) -> None:
     sent: dict[str, Any] = {"data": GOOD | {"quality": value}} if value is not True else {}

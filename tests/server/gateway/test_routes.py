@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import aiohttp
@@ -12,6 +13,7 @@ import pytest
 from ct2_triton.client import TranslationClient
 from ct2_triton.gateway.admission import Limits
 from ct2_triton.serve import TritonServer
+from ct2_triton.terms import RankedTexts
 from server.gateway.conftest import GERMAN, GOOD, MODEL, SENTENCE, MakeSite, Site
 
 pytestmark = pytest.mark.server
@@ -217,6 +219,17 @@ async def test_keys_let_in(make_site: MakeSite) -> None:
     assert (await site.get("/languages"))[0] == 200
 
 
+async def test_alternatives_cost_html_no_quality(site: Site) -> None:
+    """With alternatives, tags were not placed by alignments, and each text stood alone."""
+    text = "The train leaves at 6:30."
+    html = GOOD | {"q": "<p>The <a href=x>train</a> leaves at 6:30.</p>", "format": "html"}
+    for alternatives in (0, 2):
+        _, plain = await site.post("/translate", GOOD | {"q": text, "alternatives": alternatives})
+        _, found = await site.post("/translate", html | {"alternatives": alternatives})
+        assert re.sub("<[^>]*>", "", found["translatedText"]) == plain["translatedText"]
+        assert found["translatedText"].count("<a href=x>") == 1
+
+
 async def test_html_keeps_its_tags(site: Site) -> None:
     page = (
         '<!DOCTYPE html><h1 title="5:45 &amp; more">Penalty for <b>Castelmar</b>!</h1>'
@@ -260,9 +273,9 @@ async def test_a_format_that_is_not_there_is_refused(site: Site, make_site: Make
     assert answer == {"error": "pdf format is not supported; there is text, html"}
     await site.good()
 
-    async def bold(client: TranslationClient, text: str, route: Any, _: int) -> list[str]:
+    async def bold(client: TranslationClient, text: str, route: Any, *_: object) -> RankedTexts:
         found = await client.translate(text[3:-4], source=route.source, targets=route.target)
-        return [f"<b>{found.text}</b>"]
+        return RankedTexts([f"<b>{found.text}</b>"], [found])
 
     other = await make_site(formats={"bold": bold})
     _, answer = await other.post(
