@@ -81,11 +81,11 @@ class Archive:
         number = int(first.get("number", 0))
         return Past(str(first["event"]), float(first["began"]), entries, number)
 
-    def begin(self, hub: Hub, *, is_new: bool) -> float | None:
+    def begin(self, hub: Hub, *, is_new: bool) -> Past | None:
         """Continue the event that did not end, or begin one; write the hub's finals to the journal.
 
         With `is_new`, the subtitles of an event that did not end are written, and a new event
-        begins. Returns when the continued event began, in seconds since 1970; None for a new one.
+        begins. Returns the journal of the continued event; None for a new one.
         """
         past = self.past()
         if past is not None and is_new:
@@ -106,7 +106,7 @@ class Archive:
                 self._write(asdict(entry))
             part.replace(self._folder / _JOURNAL)
         hub.on_final = self._note
-        return past.began if past else None
+        return past
 
     def end(self, hub: Hub) -> None:
         """Write the subtitles of each language, whole files or none, and remove the journal."""

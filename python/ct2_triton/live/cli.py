@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ct2_triton.client.client import TranslationClient
+    from ct2_triton.live.archive import Past
     from ct2_triton.live.server import Access
     from ct2_triton.terms.finding import Terms
 
@@ -225,7 +226,7 @@ async def _serve(args: argparse.Namespace) -> int:
         ) from error
     hub = Hub(args.max_captions)
     async with AsyncExitStack() as stack:
-        began = stack.enter_context(_archived(args, hub, is_new=args.new_event))
+        past = stack.enter_context(_archived(args, hub, is_new=args.new_event))
         client = await stack.enter_async_context(_client(args))
         await client.wait_until_ready(max(args.retry_for or 0.0, 1.0))
         await check_request(client, args.source, args.targets, dict(args.option))
@@ -235,8 +236,9 @@ async def _serve(args: argparse.Namespace) -> int:
         languages = _names(client, args.targets)
         codes = list(dict.fromkeys(languages.values()))
         speakers = Speakers(hub, make, codes, args.max_speakers, args.speaker_grace)
-        if began is not None:
-            speakers.resume(began)
+        if past is not None:
+            speakers.resume(past.began, past.entries)
+            past = None  # the hub and the journal have its finals
         server = CaptionServer(hub, speakers, languages, _access(args), args.title)
         metrics = WebMetrics("ct2_live")
         metrics.count_captions(hub)
@@ -279,10 +281,10 @@ def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, st
 
 
 @contextmanager
-def _archived(args: argparse.Namespace, hub: Hub, *, is_new: bool) -> Iterator[float | None]:
+def _archived(args: argparse.Namespace, hub: Hub, *, is_new: bool) -> Iterator[Past | None]:
     """Write the event's finals to the folder of subtitles, if there is one.
 
-    Yields when the event began, in seconds since 1970, if it continues after a crash.
+    Yields the journal of the event if it continues after a crash.
     """
     if args.subtitles is None:
         yield None

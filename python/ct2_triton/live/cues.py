@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import InvalidCallError
+from ct2_triton.live.updates import piece_of
 from ct2_triton.subtitles import Cue, filled, width
 from ct2_triton.words import split_words
 
@@ -56,7 +57,7 @@ def make_cues(finals: Iterable[Entry], limits: CueLimits) -> list[Cue]:
     free_ms: dict[str, int] = {}  # when the last cue of each speaker ends
     for entry in finals:
         texts = cut_text(entry.caption.transcript or "", limits)
-        speaker = entry.caption.segment.rpartition("/")[0]
+        speaker, _ = piece_of(entry.caption.segment.rpartition("/")[0])  # also after a return
         for cue in _timed(texts, entry, free_ms.get(speaker, 0), limits):
             cues.append(cue)
             free_ms[speaker] = cue.end_ms

@@ -18,7 +18,7 @@ from ct2_triton.live.updates import piece_name
 from ct2_triton.words import common_words, join_words, split_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ct2_triton.live.updates import SegmentUpdate
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _WORDS_AFTER = 3  # stable words after an end, so that it is not an abbreviation or revised
-_KNOWN_WORDS = 3  # words by which a cut is found again in a revised text
-_FARTHEST_WORDS = 5
+KNOWN_WORDS = 3  # words by which a cut is found again in a revised text
+FARTHEST_WORDS = 5
 _CLAUSE_ENDS = (",", ";", ":", "、", "，", "；", "：", "،", "؛")  # noqa: RUF001
 # A possible end of a sentence that is followed by something.
 _ENDS = re.compile(r"[.!?…።।؟۔][\"'”’»)\]]*\s+\S|[。！？]\S|\n\s*\S")  # noqa: RUF001
@@ -46,6 +46,35 @@ class Piece:
     stable: str
 
 
+@dataclass(frozen=True)
+class Cut:
+    """Where a segment was cut.
+
+    Attributes:
+        words: Number of words before the cut.
+        last: The last of them, without the space after each.
+        pieces: Number of pieces before the cut.
+    """
+
+    words: int = 0
+    last: tuple[str, ...] = ()
+    pieces: int = 0
+
+    def find(self, words: Sequence[str]) -> int | None:
+        """Return the cut's index in a text; words before it may have been added or removed."""
+        size = len(self.last)
+        for distance in range(FARTHEST_WORDS + 1):
+            for place in (self.words + distance, self.words - distance):
+                if place >= size and bare(words[place - size : place]) == self.last:
+                    return place
+        return None
+
+    def place(self, words: Sequence[str]) -> int:
+        """Return the cut's index in a text; if it is not found, by the number of words."""
+        found = self.find(words)
+        return min(self.words, len(words)) if found is None else found
+
+
 class Cuts:
     """The pieces of one segment."""
 
@@ -62,11 +91,14 @@ class Cuts:
         self._max_words = max_words
         self._stable = StableSource()
         self._worth = StableSource(agreement=agreement)
-        self._cut: list[str] = []  # the last words before the cut
-        self._words = 0  # number of words before the cut
-        self._pieces = 0
+        self._cut = Cut()
         self.cut_chars = 0
         self.newest: SegmentUpdate | None = None
+
+    def go_on(self, cut: Cut, text: str) -> None:
+        """Begin after the cut of a text whose earlier pieces are final."""
+        words = split_words(text)
+        self._move(words, cut.place(words), cut.pieces)
 
     def take(self, update: SegmentUpdate) -> list[Piece]:
         """Take the segment's next update, with all of its text, and return the pieces.
@@ -75,37 +107,32 @@ class Cuts:
         """
         self.newest = update
         words = split_words(update.text)
-        place = self._place(words)
+        place = self._cut.place(words)
         if update.final:
-            ends = self._ends(words, place, len(words), is_final=True)
+            ends = [*self._ends(words, place, len(words), is_final=True), len(words)]
         else:
             stable, worth = self._stable.take(update), self._worth.take(update)
             ends = self._ends(words, place, len(split_words(stable)), is_final=False)
-        bounds = pairwise([place, *ends])
-        pieces = [self._over(update, words[start:end]) for start, end in bounds]
-        place = ends[-1] if ends else place
-        self._words, self._cut = place, words[:place][-_KNOWN_WORDS:]
-        self.cut_chars = sum(map(len, words[:place]))
-        rest = words[place:]
+        number = self._cut.pieces + 1
+        bounds = enumerate(pairwise([place, *ends]), number)
+        pieces = [_over(update, piece, words[start:end]) for piece, (start, end) in bounds]
+        place, number = ends[-1] if ends else place, number + len(ends)
+        self._move(words, place, number - 1)
         if update.final:
-            return [*pieces, self._over(update, rest)]
+            return pieces
+        rest = words[place:]
         text = join_words(rest)
         known = update.stable_chars
         if known is not None:
             known = min(len(text), max(0, known - (len(update.text) - len("".join(rest)))))
-        name = piece_name(update.segment, self._pieces + 1)
+        name = piece_name(update.segment, number)
         open_one = replace(update, segment=name, text=text, stable_chars=known)
         return [*pieces, Piece(open_one, join_words(split_words(worth)[place:]))]
 
-    def _place(self, words: list[str]) -> int:
-        """Return the index of the last cut; words before it may have been added or removed."""
-        known = [word.rstrip() for word in self._cut]
-        for distance in range(_FARTHEST_WORDS + 1):
-            for place in (self._words + distance, self._words - distance):
-                start = place - len(known)
-                if start >= 0 and [word.rstrip() for word in words[start:place]] == known:
-                    return place
-        return min(self._words, len(words))
+    def _move(self, words: Sequence[str], place: int, pieces: int) -> None:
+        """Note the cut, with its words as the text now has them."""
+        self._cut = Cut(place, bare(words[max(0, place - KNOWN_WORDS) : place]), pieces)
+        self.cut_chars = sum(map(len, words[:place]))
 
     def _ends(self, words: list[str], place: int, stable: int, *, is_final: bool) -> list[int]:
         """Return the numbers of words before each cut."""
@@ -124,12 +151,16 @@ class Cuts:
                 cuts.append(place + last)
         return cuts
 
-    def _over(self, update: SegmentUpdate, words: list[str]) -> Piece:
-        text = join_words(words)
-        name = piece_name(update.segment, self._pieces + 1)
-        self._pieces += 1
-        over = replace(update, segment=name, text=text, final=True, stable_chars=None)
-        return Piece(over, text)
+
+def _over(update: SegmentUpdate, number: int, words: Sequence[str]) -> Piece:
+    name, text = piece_name(update.segment, number), join_words(words)
+    over = replace(update, segment=name, text=text, final=True, stable_chars=None)
+    return Piece(over, text)
+
+
+def bare(words: Sequence[str]) -> tuple[str, ...]:
+    """Return words without the space after each."""
+    return tuple(word.rstrip() for word in words)
 
 
 def sentence_ends(words: list[str], language: str) -> list[int]:

@@ -34,12 +34,14 @@ class Entry:
         caption: The caption.
         start_s: When the segment began, in seconds since the start of the event.
         end_s: When its newest text arrived, in the same unit.
+        goes_on: Whether it is a final source text, and its speaker has not ended the segment.
     """
 
     number: int
     caption: Caption
     start_s: float
     end_s: float
+    goes_on: bool = False
 
 
 class Hub:
@@ -63,13 +65,13 @@ class Hub:
         self._changed: asyncio.Future[None] | None = None
         self._ended = False
 
-    def put(self, caption: Caption, time_s: float) -> None:
+    def put(self, caption: Caption, time_s: float, *, goes_on: bool = False) -> Entry:
         """Add a caption, replacing the previous one, at a time in seconds since the event began."""
         self._number += 1
         key = caption.segment, caption.target
         known = self._entries.pop(key, None)
         start_s = min(known.start_s if known else time_s, self._start_of(caption, time_s))
-        entry = Entry(self._number, caption, start_s, max(start_s, time_s))
+        entry = Entry(self._number, caption, start_s, max(start_s, time_s), goes_on)
         self._entries[key] = entry
         self.on_caption(caption)
         if caption.final:
@@ -78,6 +80,7 @@ class Hub:
         if len(self._entries) > self._max_entries:
             self._forget()
         self._wake()
+        return entry
 
     def restore(self, name: str, finals: Iterable[Entry], number: int = 0) -> None:
         """Continue the event of an ended process: viewers resume at their positions.

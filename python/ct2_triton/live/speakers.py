@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING
 from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import ClientError, InvalidCallError
 from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE
+from ct2_triton.live.spoken import Unfinished
 from ct2_triton.live.updates import (
     Caption,
     LiveInputError,
     SegmentUpdate,
     is_piece_name,
     piece_name,
+    piece_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from ct2_triton.live.hub import Entry, Hub
     from ct2_triton.live.translator import LiveTranslator
@@ -42,17 +44,33 @@ class EventFullError(ClientError):
 
 
 class Speaker:
-    """One speaker, who may leave and return under the same name."""
+    """One speaker, who may leave and return under the same name.
 
-    def __init__(self, name: str, hub: Hub, live: LiveTranslator, started: float) -> None:
+    Attributes:
+        name: The speaker's name, by which its segment names begin.
+        left: Set once everything that was said is in the hub.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        hub: Hub,
+        live: LiveTranslator,
+        started: float,
+        unfinished: Unfinished,
+        earlier: asyncio.Event | None = None,
+    ) -> None:
         """Start to pass captions to the hub; `started` is the event's start by `time.monotonic`.
 
-        Segment names begin with the speaker's name, so that those of speakers differ.
+        `earlier` is set once the speaker that had this name before has left.
         """
-        self._name = name
+        self.name = name
+        self.left = asyncio.Event()
         self._hub = hub
         self._live = live
         self._started = started
+        self._unfinished = unfinished
+        self._earlier = earlier
         self._revisions: dict[str, int] = {}
         self._is_ending = False
         self._task = asyncio.create_task(self._pass_on())
@@ -64,15 +82,19 @@ class Speaker:
             LiveInputError: The update is refused.
         """
         too_late = f"segment {update.segment!r} {_TOO_LATE}"
+        if self._earlier is not None:
+            await self._earlier.wait()
         if self._is_ending:
             raise LiveInputError(too_late)
         if update.time is None:
             update = replace(update, time=round(time.monotonic() - self._started, 3))
-        update = replace(update, segment=f"{self._name}/{update.segment}")
+        update = replace(update, segment=f"{self.name}/{update.segment}")
+        spoken = self._unfinished.get(update.segment)
         try:
-            self._show(await self._live.push(update))
+            pieces = await self._live.push(update, spoken=spoken)
         except InvalidCallError as error:  # closed while it waited
             raise LiveInputError(too_late) from error
+        self._show(pieces, is_end=update.final)
 
     @property
     def has_spoken(self) -> bool:
@@ -82,7 +104,10 @@ class Speaker:
     async def end(self) -> None:
         """End open segments with their current text, and wait until all are translated."""
         self._is_ending = True
-        self._show(await self._live.end_segments())
+        try:
+            self._show(await self._live.end_segments(), is_end=False)
+        finally:
+            self.left.set()
         await self._live.finish()
         await self._task
 
@@ -92,9 +117,13 @@ class Speaker:
         await self._live.close()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    def _show(self, pieces: Sequence[SegmentUpdate]) -> None:
-        for piece in pieces:
-            self._hub.put(self._source(piece), piece.time or 0.0)
+    def _show(self, pieces: Sequence[SegmentUpdate], *, is_end: bool) -> None:
+        """Show the pieces of an update; `is_end`: with the last one, the speaker ends a segment."""
+        for left, piece in zip(reversed(range(len(pieces))), pieces, strict=True):
+            goes_on = piece.final and not (is_end and left == 0)
+            entry = self._hub.put(self._source(piece), piece.time or 0.0, goes_on=goes_on)
+            if piece.final:
+                self._unfinished.note(entry)
 
     def _source(self, update: SegmentUpdate) -> Caption:
         """Make the caption of a source text."""
@@ -155,19 +184,21 @@ class Speakers:
         self._seats: dict[str, _Seat] = {}  # those without a connection, in the order of leaving
         self._ending: dict[asyncio.Task[None], Speaker] = {}
         self._identities: OrderedDict[str, int] = OrderedDict()  # next number for each name
+        self._unfinished = Unfinished()
         self._catching_up: asyncio.Task[None] | None = None
         self._is_ending = False
 
-    def resume(self, began: float) -> None:
-        """Continue the hub's event, which began at a time in seconds since 1970."""
+    def resume(self, began: float, finals: Iterable[Entry]) -> None:
+        """Continue the hub's event, which began at a time in seconds since 1970.
+
+        `finals` are all of the event, of which the hub may have dropped the oldest.
+        """
         self._started = time.monotonic() - (time.time() - began)
-        for entry in self._hub.entries():
-            name = entry.caption.segment.partition("/")[0]
-            number = 1
-            if is_piece_name(name):
-                name, _, digits = name.rpartition("~")
-                number = int(digits)
+        for entry in finals:
+            name, number = piece_of(entry.caption.segment.partition("/")[0])
             self._identities[name] = max(self._identities.get(name, 1), number + 1)
+            if entry.caption.target == SOURCE:
+                self._unfinished.note(entry)
         self._catching_up = asyncio.create_task(self._catch_up())
         self._catching_up.add_done_callback(_log_failure)
 
@@ -176,7 +207,8 @@ class Speakers:
         """Yield the speaker of a name for as long as a connection lasts.
 
         If a speaker does not return in time, or the place is needed, open segments end with their
-        current text. Later, the same name is another speaker, called NAME~2 and so on.
+        current text. Later, the same name is another speaker, called NAME~2 and so on, whose
+        segments go on after the text that is final.
         """
         _check(name)
         if self._is_ending:
@@ -274,7 +306,15 @@ class Speakers:
 
     def _add(self, name: str) -> _Seat:
         number = self._identities.get(name, 1)
-        speaker = Speaker(piece_name(name, number), self._hub, self._make(), self._started)
+        leaving = [one.left for one in self._ending.values() if piece_of(one.name)[0] == name]
+        speaker = Speaker(
+            piece_name(name, number),
+            self._hub,
+            self._make(),
+            self._started,
+            self._unfinished,
+            leaving[-1] if leaving else None,
+        )
         self._seats[name] = seat = _Seat(speaker)
         return seat
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.results import Translation
     from ct2_triton.live.policies import Tokens
+    from ct2_triton.live.spoken import Spoken
     from ct2_triton.live.updates import Caption, SegmentUpdate
 
 _REMEMBERED = 10_000  # ended segments, so that none is translated twice
@@ -141,11 +142,15 @@ class LiveTranslator:
         """Close the translator."""
         await self.close()
 
-    async def push(self, update: SegmentUpdate) -> list[SegmentUpdate]:
+    async def push(
+        self, update: SegmentUpdate, *, spoken: Spoken | None = None
+    ) -> list[SegmentUpdate]:
         """Take an update. If it ends a segment, wait while too many finals are waiting.
 
         Args:
             update: The update; the first one of a segment opens it.
+            spoken: Text of the segment that an earlier translation has ended. If the first update
+                begins with it, only the rest is translated.
 
         Returns:
             The update, or the pieces that it was cut into, whose names the captions have.
@@ -155,8 +160,9 @@ class LiveTranslator:
                 too long, or too many segments are open. Nothing has changed.
             InvalidCallError: The translator is closed.
         """
-        self._check(update)
-        talk = self._talks.get(update.segment) or self._begin(update.segment)
+        talk = self._talks.get(update.segment) or self._talk(update.text, spoken)
+        self._check(update, talk)
+        self._talks[update.segment] = talk
         if update.final:
             self._end(update.segment)  # a second final is refused while this one waits
         async with talk.lock:
@@ -285,10 +291,9 @@ class LiveTranslator:
         finally:
             self._outbox.end()
 
-    def _check(self, update: SegmentUpdate) -> None:
+    def _check(self, update: SegmentUpdate, talk: _Talk) -> None:
         self._check_open()
         name, options = update.segment, self.options
-        known = self._talks.get(name)
         if is_piece_name(name):
             raise LiveInputError(
                 f"segment {name!r} ends with ~ and digits, as the pieces of a segment that is cut "
@@ -298,13 +303,13 @@ class LiveTranslator:
             raise LiveInputError(
                 f"segment {name!r} is final already; what is said next needs a new segment"
             )
-        new = len(update.text) - (known.cuts.cut_chars if known else 0)
+        new = len(update.text) - talk.cuts.cut_chars
         if new > options.max_chars:
             raise LiveInputError(
                 f"the text of segment {name!r} has {new} characters; "
                 f"{options.max_chars} are allowed: end the segment and begin a new one"
             )
-        if known or update.final:
+        if name in self._talks or update.final:
             return
         if sum(name not in self._ended for name in self._talks) >= options.max_segments:
             raise LiveInputError(
@@ -316,7 +321,7 @@ class LiveTranslator:
         if self._closed:
             raise InvalidCallError("this live translation is closed; make a new one")
 
-    def _begin(self, name: str) -> _Talk:
+    def _talk(self, text: str, spoken: Spoken | None) -> _Talk:
         options = self.options
         cuts = Cuts(
             self._language,
@@ -324,8 +329,9 @@ class LiveTranslator:
             max_words=options.max_words,
             agreement=options.source == "agreement",
         )
-        self._talks[name] = _Talk(cuts)
-        return self._talks[name]
+        if spoken is not None and spoken.begins(text):
+            cuts.go_on(spoken.cut, text)
+        return _Talk(cuts)
 
     def _end(self, name: str) -> None:
         self._ended[name] = None

@@ -113,6 +113,12 @@ def piece_name(segment: str, number: int) -> str:
     return segment if number == 1 else f"{segment}~{number}"
 
 
+def piece_of(name: str) -> tuple[str, int]:
+    """Return the segment and the number of a piece from its name."""
+    segment, _, number = name.rpartition("~")
+    return (segment, int(number)) if is_piece_name(name) else (name, 1)
+
+
 def is_piece_name(segment: str) -> bool:
     """Return whether a name ends like that of a piece."""
     return _PIECE.search(segment) is not None

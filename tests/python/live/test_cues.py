@@ -74,6 +74,13 @@ def _seconds(cue: object) -> float:
     return (cue.end_ms - cue.start_ms) / 1000  # type: ignore[attr-defined]
 
 
+def test_cues_of_a_speaker_who_has_returned_come_after_those_of_before() -> None:
+    finals = [final("anna/1", "ab " * 60, 0, 1), final("anna~2/1", "Rain.", 1, 2)]
+    cues = make_cues(finals, CueLimits())
+    assert cues[-1].lines == ("Rain.",)
+    assert cues[-1].start_ms == cues[-2].end_ms > 9000
+
+
 @pytest.mark.parametrize("text", ["\u200b", " \u00ad ", "\u0301", "\ufeff\u2060"])
 def test_a_text_that_nobody_can_see_has_no_cue_and_harms_no_other(text: str) -> None:
     finals = [final("anna/1", text, 0, 1), final("anna/2", "Rain.", 1, 2)]

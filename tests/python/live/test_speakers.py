@@ -102,7 +102,7 @@ async def test_after_a_crash_only_what_is_missing_is_asked_for() -> None:
     finals = [_final(i, *one, errors.get(one)) for i, one in enumerate(known, 1)]
     hub.restore("event", finals)
     speakers = Speakers(hub, make, ["de", "fr"], most=2, grace_s=30)
-    speakers.resume(began=0.0)
+    speakers.resume(0.0, hub.entries())
     await speakers.end()
     assert sorted(call[:2] for call in client.calls) == [("a.", "de"), ("b.", "fr"), ("c.", "de")]
     new = {(one.caption.segment, one.caption.target) for one in hub.since(len(known), ["de", "fr"])}
@@ -120,7 +120,7 @@ async def test_a_second_end_without_answers_also_says_what_is_missing() -> None:
     many = [_final(i, f"s{i}", SOURCE) for i in range(1, 21)]  # more than are sent at a time
     hub.restore("event", [*many, _final(21, "s1", "de", "the event ended")])
     speakers = Speakers(hub, lambda *_: live(client), ["de"], most=2, grace_s=30)
-    speakers.resume(began=0.0)
+    speakers.resume(0.0, hub.entries())
     await client.arrived.wait()
     client.gate.set()
     assert await speakers.close() == 20

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pysubs2
 import pytest
 
 from ct2_triton.serve import TritonServer
@@ -81,6 +82,31 @@ async def test_an_event_goes_on_after_a_crash_and_overwrites_nothing(
     assert third.stop() == 0
     assert FIRST not in (tmp_path / "source-3.vtt").read_text()
     assert (tmp_path / "source-2.vtt").read_text() == subtitles
+
+
+async def test_a_segment_that_grows_for_hours_goes_on_after_a_crash(
+    start: Start, web: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """Each sentence has one subtitle, though the text is longer than an update may be."""
+    sentences = [f"The bus leaves at {number}." for number in range(200)]
+    assert len(" ".join(sentences)) > 4000
+
+    async def speak(live: WebCommand, first: int, last: int, *, is_end: bool) -> None:
+        async with web.ws_connect(f"{live.url}/speak?speaker=anna") as speaker:
+            for end in range(first, last + 1, 20):
+                said = {"segment": "talk", "text": " ".join(sentences[:end])}
+                await speaker.send_json({**said, "final": is_end and end == last})
+                assert (await speaker.receive_json())["type"] == "taken"
+
+    live = start("--subtitles", str(tmp_path), "--mode", "final")
+    await speak(live, 20, 180, is_end=False)
+    kill(live)
+    again = start("--subtitles", str(tmp_path), "--mode", "final")
+    await speak(again, 180, 200, is_end=True)
+    while again.stop() != 0:  # not all is translated in time
+        again = start("--subtitles", str(tmp_path), "--mode", "final")
+    cues = pysubs2.load(str(tmp_path / "source.srt"))
+    assert " ".join(cue.plaintext.replace("\n", " ") for cue in cues) == " ".join(sentences)
 
 
 async def test_a_final_that_was_taken_is_translated_after_a_crash(
