@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -85,6 +86,20 @@ async def test_nothing_is_taken_once_the_event_ends() -> None:
 def _final(number: int, segment: str, target: str | None, error: str | None = None) -> Entry:
     caption = Caption(segment, target, f"{segment}.", "", final=True, revision=1, error=error)
     return Entry(number, caption, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("back_s", [3600.0, 2.0])
+async def test_a_clock_that_was_set_back_does_not_set_back_the_event(back_s: float) -> None:
+    hub = Hub()
+    said = Caption("anna/1", SOURCE, "A fog.", "", final=True, revision=1, transcript="A fog.")
+    hub.restore("event", [Entry(1, said, 4.0, 5.0)])
+    speakers = Speakers(hub, lambda *_: live(ScriptedClient()), ["de"], most=2, grace_s=30)
+    speakers.resume(time.time() - 5.0 + back_s, hub.entries())
+    async with speakers.joined("anna") as anna:
+        await anna.say(SegmentUpdate("2", "Rain.", final=True))
+    await speakers.end()
+    first, second = hub.finals(SOURCE)
+    assert (second.caption.committed, second.start_s >= first.end_s) == ("Rain.", True)
 
 
 async def test_after_a_crash_only_what_is_missing_is_asked_for() -> None:
