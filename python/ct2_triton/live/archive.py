@@ -13,6 +13,7 @@ import logging
 import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from filelock import FileLock, Timeout
@@ -41,14 +42,33 @@ class Past:
     Attributes:
         event: ID of the event, with which returning viewers continue.
         began: When it began, in seconds since 1970.
-        entries: Its finals.
+        entries: Its finals, which are read from the journal each time.
         number: Position in the order of changes at which its process began.
     """
 
     event: str
     began: float
-    entries: list[Entry]
+    entries: Iterable[Entry]
     number: int = 0
+
+
+class _Finals:
+    """The finals of a journal, one at a time: a long one does not fit into the memory."""
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+
+    def __iter__(self) -> Iterator[Entry]:
+        return filter(None, map(_entry, self.members()))
+
+    def members(self) -> Iterator[dict[str, Any]]:
+        """Read its lines; none without a journal."""
+        try:  # texts may contain other line separators
+            lines = self._journal.open(encoding="utf-8", errors="replace", newline="\n")
+        except FileNotFoundError:
+            return
+        with lines:
+            yield from map(_read, lines)
 
 
 class Archive:
@@ -58,6 +78,7 @@ class Archive:
         """Open the folder, and create it if necessary."""
         self._folder = folder
         self._limits = limits
+        self._finals = _Finals(folder / _JOURNAL)
         self._journal: TextIO | None = None
         self._lock = FileLock(folder / _LOCK)
         with _writing(folder):
@@ -70,53 +91,53 @@ class Archive:
     def past(self) -> Past | None:
         """Read the journal of an event that did not end; None if there is none."""
         with _writing(self._folder):
-            try:
-                text = (self._folder / _JOURNAL).read_text(encoding="utf-8", errors="replace")
-            except FileNotFoundError:
+            first = next(self._finals.members(), {})
+            if not {"event", "began"} <= first.keys() or not any(self._finals):
                 return None
-        first, *others = map(_read, text.split("\n"))  # texts may contain other line separators
-        entries = [one for one in map(_entry, others) if one is not None]
-        if not entries or not {"event", "began"} <= first.keys():
-            return None
         number = int(first.get("number", 0))
-        return Past(str(first["event"]), float(first["began"]), entries, number)
+        return Past(str(first["event"]), float(first["began"]), self._finals, number)
 
     def begin(self, hub: Hub, *, is_new: bool) -> Past | None:
-        """Continue the event that did not end, or begin one; write the hub's finals to the journal.
+        """Continue the event that did not end, or begin one, with a journal of its finals.
 
         With `is_new`, the subtitles of an event that did not end are written, and a new event
         begins. Returns the journal of the continued event; None for a new one.
         """
         past = self.past()
         if past is not None and is_new:
-            ended = Hub(len(past.entries))  # room for all finals
-            ended.restore(past.event, past.entries)
-            self.end(ended)
+            self.end(Hub())
             past = None
         if past is not None:
             hub.restore(past.event, past.entries, past.number)
-            said = "the event in %s continues, with %d finals; --new-event begins another"
-            _LOG.warning(said, self._folder, len(past.entries))
+        written = 0
         with _writing(self._folder):
             part = self._folder / f"{_JOURNAL}.part"
             self._journal = part.open("w", encoding="utf-8")
             began = past.began if past else time.time()
             self._write({"event": hub.name, "began": began, "number": hub.number})
-            for entry in hub.entries():
+            for entry in past.entries if past else ():
                 self._write(asdict(entry))
+                written += 1
             part.replace(self._folder / _JOURNAL)
+        if past is not None:
+            said = "the event in %s continues, with %d finals; --new-event begins another"
+            _LOG.warning(said, self._folder, written)
         hub.on_final = self._note
         return past
 
     def end(self, hub: Hub) -> None:
-        """Write the subtitles of each language, whole files or none, and remove the journal."""
-        languages = hub.languages()
+        """Write the subtitles of each language, whole files or none, and remove the journal.
+
+        They have the finals of the journal, and those of the hub that a full disk kept from it.
+        """
         with _writing(self._folder):
+            found = {one.caption.target: None for one in self._finals}
+            languages = [*filter(None, found | dict.fromkeys(hub.languages()))]
             number = self._free_number(languages)
             parts: dict[Path, Path] = {}
             try:
                 for language in languages:
-                    finals = hub.finals(language)
+                    finals = self._finals_in(language, hub)
                     for kind in KINDS:
                         path = self._file(language, kind, number)
                         parts[path] = path.with_name(f".{path.name}.part")
@@ -136,6 +157,11 @@ class Archive:
         if self._journal is not None:
             self._journal.close()
         self._lock.release()
+
+    def _finals_in(self, language: str, hub: Hub) -> list[Entry]:
+        entries = (one for one in self._finals if one.caption.target == language)
+        found = {one.caption.segment: one for one in chain(entries, hub.finals(language))}
+        return finals_of(found.values(), language)
 
     def _free_number(self, languages: list[str]) -> int:
         number = 1

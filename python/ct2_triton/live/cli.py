@@ -65,8 +65,8 @@ _HELP = {
     "%(default)s)",
     "words": "new words to wait for before the next translation (default: %(default)s)",
     "interval": "least time between two translations of a segment, in ms (default: %(default)s)",
-    "captions": "captions kept for late viewers and for subtitles, one per segment and language; "
-    "the oldest are dropped (default: %(default)s)",
+    "captions": "captions kept for late viewers, one per segment and language; the oldest are "
+    "dropped, but the files of --subtitles have them (default: %(default)s)",
     "longest": "cut a segment after this many words if no sentence ends (default: %(default)s)",
     "subtitles": "at the end, write LANGUAGE.vtt and .srt; files that exist are kept and new ones "
     "numbered",
@@ -238,7 +238,6 @@ async def _serve(args: argparse.Namespace) -> int:
         speakers = Speakers(hub, make, codes, args.max_speakers, args.speaker_grace)
         if past is not None:
             speakers.resume(past.began, past.entries)
-            past = None  # the hub and the journal have its finals
         server = CaptionServer(hub, speakers, languages, _access(args), args.title)
         metrics = WebMetrics("ct2_live")
         metrics.count_captions(hub)

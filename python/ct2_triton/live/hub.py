@@ -93,10 +93,10 @@ class Hub:
             self._entries[entry.caption.segment, entry.caption.target] = entry
             self._newest_finals[entry.caption.target] = entry.number
             self._number = max(self._number, entry.number)
+            if len(self._entries) > self._max_entries:
+                self._forget()
         self._restored = self._number
         self._number += _NUMBERS_OF_TAILS
-        while len(self._entries) > self._max_entries:
-            self._forget()
 
     def end(self) -> None:
         """End the event, which viewers are told."""

@@ -25,7 +25,7 @@ from ct2_triton.live.updates import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from ct2_triton.live.hub import Entry, Hub
     from ct2_triton.live.translator import LiveTranslator
@@ -188,19 +188,20 @@ class Speakers:
         self._catching_up: asyncio.Task[None] | None = None
         self._is_ending = False
 
-    def resume(self, began: float, finals: Sequence[Entry]) -> None:
+    def resume(self, began: float, finals: Iterable[Entry]) -> None:
         """Continue the hub's event, which began at a time in seconds since 1970.
 
         `finals` are all of the event, of which the hub may have dropped the oldest. The event's
         clock does not run back if that of the machine was set back.
         """
-        latest_s = max((entry.end_s for entry in finals), default=0.0)
-        self._started = time.monotonic() - max(latest_s, time.time() - began)
+        elapsed_s = time.time() - began
         for entry in finals:
+            elapsed_s = max(elapsed_s, entry.end_s)
             name, number = piece_of(entry.caption.segment.partition("/")[0])
             self._identities[name] = max(self._identities.get(name, 1), number + 1)
             if entry.caption.target == SOURCE:
                 self._unfinished.note(entry)
+        self._started = time.monotonic() - elapsed_s
         self._catching_up = asyncio.create_task(self._catch_up())
         self._catching_up.add_done_callback(_log_failure)
 

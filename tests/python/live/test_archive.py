@@ -90,6 +90,42 @@ def test_a_full_disk_leaves_no_part_of_the_subtitles_and_keeps_the_journal(tmp_p
     assert "Two." in (tmp_path / "source.vtt").read_text(encoding="utf-8")
 
 
+def test_the_subtitles_have_what_viewers_no_longer_get(tmp_path: Path) -> None:
+    """Of three processes; a translation that came later replaces an error."""
+    for process in range(3):
+        hub, archive = Hub(max_entries=4), Archive(tmp_path, LIMITS)
+        archive.begin(hub, is_new=False)
+        for number in range(10 * process, 10 * process + 10):
+            say(hub, number, f"Number {number}.")
+            failed = process == 0 and number == 0
+            text, error = ("", "no answer") if failed else (f"Nummer {number}.", None)
+            german = Caption(f"anna/{number}", "de", text, "", True, 1, text, error=error)
+            hub.put(german, float(number))
+        if process == 1:
+            late = Caption("anna/0", "de", "Nummer 0.", "", True, 2, "Nummer 0.")
+            hub.put(late, 0.0)
+        if process < 2:
+            archive.close()
+    archive.end(hub)
+    archive.close()
+    assert len(hub.entries()) == 4
+    for language, word in (("source", "Number"), ("de", "Nummer")):
+        lines = (tmp_path / f"{language}.srt").read_text(encoding="utf-8").splitlines()
+        assert [line for line in lines if word in line] == [f"{word} {i}." for i in range(30)]
+    assert not (tmp_path / ".ct2-live.jsonl").exists()
+
+
+def test_the_subtitles_have_finals_that_a_full_disk_kept_from_the_journal(tmp_path: Path) -> None:
+    hub, archive = Hub(), Archive(tmp_path, LIMITS)
+    archive.begin(hub, is_new=False)
+    say(hub, 1, "One.")
+    hub.on_final = lambda _: None
+    say(hub, 2, "Two.")
+    archive.end(hub)
+    archive.close()
+    assert (tmp_path / "source.srt").read_text(encoding="utf-8").count("-->") == 2
+
+
 async def test_subtitles_of_an_event_are_written_once_for_each_new_final() -> None:
     """Of 20,000 captions they take half a second, and viewers ask for them at any time."""
     hub = Hub()
