@@ -176,6 +176,27 @@ async def test_the_page_is_filled_and_languages_have_their_names(browser: Any, s
     assert await run(browser, "nameOf('zho_Hant') !== nameOf('zho_Hans')")
 
 
+@pytest.mark.parametrize(
+    ("direction", "codes"),
+    [
+        (
+            "rtl",
+            "arb_Arab ar ar_AR ara fa fas fa_IR he_IL heb heb_Hebr ur_PK urd ckb ps_AF pa_PK yi",
+        ),
+        ("ltr", "deu_Latn de de_DE deu en_XX zho_Hant zh_CN kas_Deva tat_Cyrl pa zh_Hant_TW"),
+        ("auto", "source text xx"),  # also of a model without codes: each line has its own
+    ],
+)
+async def test_codes_of_every_family_have_their_direction(
+    browser: Any, site: Site, direction: str, codes: str
+) -> None:
+    await open_page(browser, site, "?to=de")
+    found = await run(
+        browser, f"Object.fromEntries('{codes}'.split(' ').map((c) => [c, directionOf(c)]))"
+    )
+    assert found == dict.fromkeys(codes.split(), direction)
+
+
 async def test_many_captions_keep_the_page_small(browser: Any, site: Site) -> None:
     """Two hours of talk, at once; the newest lines are in sight."""
     await open_page(browser, site, "?to=de")

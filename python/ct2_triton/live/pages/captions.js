@@ -11,15 +11,30 @@ const PAUSE_WITHOUT_HOPE_MS = 60000;
 const RIGHT_TO_LEFT = new Set(["Arab", "Hebr", "Thaa", "Syrc", "Nkoo", "Adlm", "Rohg", "Samr", "Mand"]);
 const query = new URLSearchParams(location.search);
 
+function tagOf(code) {
+  return code.replaceAll("_", "-");
+}
+
+// The locale of a code such as arb_Arab, ar_AR or ara; null if it has not the form of one.
+function localeOf(code) {
+  try {
+    return new Intl.Locale(tagOf(code));
+  } catch {
+    return null;
+  }
+}
+
+// Of a language that is not known, such as that of the source, each line has its own direction.
 function directionOf(code) {
-  if (code === "source") return "auto";
-  return RIGHT_TO_LEFT.has(code.split("_")[1]) ? "rtl" : "ltr";
+  const script = localeOf(code)?.maximize().script;
+  if (!script) return "auto";
+  return RIGHT_TO_LEFT.has(script) ? "rtl" : "ltr";
 }
 
 function nameOf(code) {
   if (code === "source") return "As spoken";
   try {
-    const locale = new Intl.Locale(code.replace("_", "-"));
+    const locale = new Intl.Locale(tagOf(code));
     const usual = new Intl.Locale(locale.language).maximize().script === locale.script;
     const names = new Intl.DisplayNames(navigator.languages, { type: "language" });
     return names.of(usual ? locale.language : locale.toString());
@@ -56,7 +71,7 @@ class Column {
     this.save = make("button", saves, "Save text");
     this.save.onclick = () => this.saveTranscript(nameOf(code));
     this.captions = make("div", { class: "captions", tabindex: "0", dir: directionOf(code) });
-    if (code !== "source") this.captions.lang = code.replace("_", "-");
+    if (code !== "source") this.captions.lang = tagOf(code);
     this.lines = make("div", { class: "lines" });
     this.settledLines = make("div", { class: "settled", role: "log", "aria-live": "polite" });
     this.openLines = make("div", { class: "open", "aria-live": "off" });

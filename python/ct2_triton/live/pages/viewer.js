@@ -47,11 +47,7 @@ async function share() {
 }
 
 function languageOf(code) {
-  try {
-    return new Intl.Locale(code.replace("_", "-")).language;
-  } catch {
-    return code;
-  }
+  return localeOf(code)?.language ?? code;
 }
 
 // The codes that the address asks for; else that of the browser's language; else the first.
