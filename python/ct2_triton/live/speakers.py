@@ -16,6 +16,7 @@ from ct2_triton.errors import ClientError, InvalidCallError
 from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE
 from ct2_triton.live.spoken import Unfinished
 from ct2_triton.live.updates import (
+    LATEST_S,
     Caption,
     LiveInputError,
     SegmentUpdate,
@@ -87,7 +88,8 @@ class Speaker:
         if self._is_ending:
             raise LiveInputError(too_late)
         if update.time is None:
-            update = replace(update, time=round(time.monotonic() - self._started, 3))
+            elapsed_s = min(time.monotonic() - self._started, LATEST_S)
+            update = replace(update, time=round(elapsed_s, 3))
         update = replace(update, segment=f"{self.name}/{update.segment}")
         spoken = self._unfinished.get(update.segment)
         try:
@@ -191,16 +193,19 @@ class Speakers:
     def resume(self, began: float, finals: Iterable[Entry]) -> None:
         """Continue the hub's event, which began at a time in seconds since 1970.
 
-        `finals` are all of the event, of which the hub may have dropped the oldest. The event's
-        clock does not run back if that of the machine was set back.
+        `finals` are all of the event, of which the hub may have dropped the oldest. If the clock of
+        the machine was set, so that they do not fit it, the event's clock goes on at their end.
         """
-        elapsed_s = time.time() - began
+        latest_s = 0.0
         for entry in finals:
-            elapsed_s = max(elapsed_s, entry.end_s)
+            latest_s = max(latest_s, entry.end_s)
             name, number = piece_of(entry.caption.segment.partition("/")[0])
             self._identities[name] = max(self._identities.get(name, 1), number + 1)
             if entry.caption.target == SOURCE:
                 self._unfinished.note(entry)
+        elapsed_s = time.time() - began
+        if not latest_s <= elapsed_s <= LATEST_S:
+            elapsed_s = latest_s
         self._started = time.monotonic() - elapsed_s
         self._catching_up = asyncio.create_task(self._catch_up())
         self._catching_up.add_done_callback(_log_failure)

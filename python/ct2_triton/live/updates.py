@@ -11,7 +11,7 @@ from typing import Any
 from ct2_triton.errors import ClientError
 
 MAX_SEGMENT_BYTES = 100
-_LATEST_S = 1e15
+LATEST_S = 359_999.999  # the last time that subtitles can have, 99:59:59.999
 _PIECE = re.compile(r"~[0-9]+\Z")  # ends the names of later pieces
 _JSON_NAMES = {
     list: "a JSON array",
@@ -39,7 +39,8 @@ class SegmentUpdate:
         final: Whether this is the segment's last update.
         stable_chars: Number of characters at the start of the text that the recognizer will not
             change; None if unknown.
-        time: When this was said, in seconds from the start of the event; None if unknown.
+        time: When this was said, in seconds from the start of the event, less than 100 hours; None
+            if unknown.
     """
 
     segment: str
@@ -67,9 +68,10 @@ class SegmentUpdate:
                 f"stable_chars is {stable!r}; it must be a whole number from 0 to the length of "
                 f"the text, {len(self.text)}"
             )
-        if time is not None and not (_is_number(time) and 0 <= time <= _LATEST_S):
+        if time is not None and not (_is_number(time) and 0 <= time <= LATEST_S):
             raise LiveInputError(
-                f"time is {time!r:.40}; it must be a number of seconds from 0 to {_LATEST_S:g}"
+                f"time is {time!r:.40}; it must be a number of seconds from 0 to {LATEST_S}, from "
+                "the start of the event (less than 100 hours)"
             )
 
     @classmethod

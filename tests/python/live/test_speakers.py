@@ -88,8 +88,8 @@ def _final(number: int, segment: str, target: str | None, error: str | None = No
     return Entry(number, caption, 0.0, 1.0)
 
 
-@pytest.mark.parametrize("back_s", [3600.0, 2.0])
-async def test_a_clock_that_was_set_back_does_not_set_back_the_event(back_s: float) -> None:
+@pytest.mark.parametrize("back_s", [3600.0, 2.0, -1.7e9], ids=["behind", "a bit", "from 1970"])
+async def test_a_clock_that_was_set_does_not_set_that_of_the_event(back_s: float) -> None:
     hub = Hub()
     said = Caption("anna/1", SOURCE, "A fog.", "", final=True, revision=1, transcript="A fog.")
     hub.restore("event", [Entry(1, said, 4.0, 5.0)])
@@ -99,7 +99,24 @@ async def test_a_clock_that_was_set_back_does_not_set_back_the_event(back_s: flo
         await anna.say(SegmentUpdate("2", "Rain.", final=True))
     await speakers.end()
     first, second = hub.finals(SOURCE)
-    assert (second.caption.committed, second.start_s >= first.end_s) == ("Rain.", True)
+    assert (first.caption.committed, second.caption.committed) == ("A fog.", "Rain.")
+    assert first.end_s <= second.start_s < 3600
+
+
+async def test_after_100_hours_updates_are_taken_at_the_last_time_of_subtitles() -> None:
+    """Without a time of their own; a time that is too late is refused, and harms no other."""
+    hub = Hub()
+    speakers = Speakers(hub, lambda *_: live(ScriptedClient()), ["de"], most=2, grace_s=30)
+    speakers._started -= 400_000
+    async with speakers.joined("anna") as anna:
+        with pytest.raises(LiveInputError, match=r"time is 1800000000.0; .*100 hours"):
+            await anna.say(SegmentUpdate("1", "A fog.", time=1.8e9))
+        await anna.say(SegmentUpdate("1", "A fog", time=1.0))
+        await anna.say(SegmentUpdate("1", "A fog.", final=True, time=2.0))
+        await anna.say(SegmentUpdate("2", "Rain.", final=True))
+    await speakers.end()
+    times = [(one.caption.committed, one.start_s, one.end_s) for one in hub.finals(SOURCE)]
+    assert times == [("A fog.", 1.0, 2.0), ("Rain.", 359_999.999, 359_999.999)]
 
 
 async def test_after_a_crash_only_what_is_missing_is_asked_for() -> None:
