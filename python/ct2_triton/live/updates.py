@@ -11,6 +11,7 @@ from typing import Any
 from ct2_triton.errors import ClientError
 
 MAX_SEGMENT_BYTES = 100
+_MAX_SPEAKER_BYTES = 50  # of NAME~9999999/, which ct2-live writes before the segment's name
 LATEST_S = 359_999.999  # the last time that subtitles can have, 99:59:59.999
 _PIECE = re.compile(r"~[0-9]+\Z")  # ends the names of later pieces
 _JSON_NAMES = {
@@ -33,8 +34,8 @@ class SegmentUpdate:
     """The recognizer's current text of one segment, such as a sentence of one speaker.
 
     Attributes:
-        segment: Unique name of the segment, 1 to 100 bytes of UTF-8. A recognizer's name must not
-            end like that of a piece (`piece_name`).
+        segment: Unique name of the segment, 1 to 100 bytes of UTF-8; 150 with the speaker's. A
+            recognizer's name must not end like that of a piece (`piece_name`).
         text: All of the segment's current text.
         final: Whether this is the segment's last update.
         stable_chars: Number of characters at the start of the text that the recognizer will not
@@ -55,10 +56,7 @@ class SegmentUpdate:
         Raises:
             LiveInputError: A value is invalid.
         """
-        _check_text("segment", self.segment)
-        name = _PIECE.sub("", self.segment)  # without the number of a piece
-        if not 1 <= (size := len(name.encode())) <= MAX_SEGMENT_BYTES:
-            raise LiveInputError(f"segment has {size} bytes; 1 to {MAX_SEGMENT_BYTES} are allowed")
+        _check_name(self.segment, MAX_SEGMENT_BYTES + _MAX_SPEAKER_BYTES)
         _check_text("text", self.text)
         if not isinstance(self.final, bool):
             raise LiveInputError(f"final is {self.final!r}; it must be true or false")
@@ -107,6 +105,7 @@ class SegmentUpdate:
             raise LiveInputError(f"the update has no {missing[0]!r}")
         if _is_whole(read["segment"]):
             read["segment"] = str(read["segment"])
+        _check_name(read["segment"], MAX_SEGMENT_BYTES)
         return cls(**read)
 
 
@@ -174,7 +173,13 @@ class Caption:
         return json.dumps(members, ensure_ascii=False)
 
 
-def _check_text(name: str, value: object) -> None:
+def _check_name(segment: object, most_bytes: int) -> None:
+    name = _PIECE.sub("", _check_text("segment", segment))  # without the number of a piece
+    if not 1 <= (size := len(name.encode())) <= most_bytes:
+        raise LiveInputError(f"segment has {size} bytes; 1 to {most_bytes} are allowed")
+
+
+def _check_text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise LiveInputError(f"{name} is {value!r:.40}; it must be a text")
     try:
@@ -183,6 +188,7 @@ def _check_text(name: str, value: object) -> None:
         raise LiveInputError(
             f"{name} is not valid Unicode: half a surrogate pair at character {error.start}"
         ) from error
+    return value
 
 
 def _is_whole(value: Any) -> bool:  # noqa: ANN401

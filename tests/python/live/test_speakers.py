@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
@@ -101,6 +102,22 @@ async def test_a_clock_that_was_set_does_not_set_that_of_the_event(back_s: float
     first, second = hub.finals(SOURCE)
     assert (first.caption.committed, second.caption.committed) == ("A fog.", "Rain.")
     assert first.end_s <= second.start_s < 3600
+
+
+async def test_the_name_of_a_segment_may_be_as_long_whoever_says_it() -> None:
+    """The speaker's name, which goes before it, does not count; nor does a piece's number."""
+    hub, options = Hub(), replace(AT_ONCE, max_words=2)
+    make = lambda *_: LiveTranslator(  # noqa: E731
+        ScriptedClient(), targets=["de"], options=options, key="k" * 80
+    )
+    speakers = Speakers(hub, make, ["de"], most=2, grace_s=30)
+    speakers._identities["a" * 40] = 9_999_999
+    async with speakers.joined("a" * 40) as anna:
+        await anna.say(SegmentUpdate("s" * 100, "a b c", final=True))
+        with pytest.raises(LiveInputError, match="segment has 101 bytes; 1 to 100 are allowed"):
+            SegmentUpdate.from_json(f'{{"segment": "{"s" * 101}", "text": "a"}}')
+    await speakers.end()
+    assert [one.caption.committed for one in hub.finals("de")] == ["A B", "C"]
 
 
 async def test_after_100_hours_updates_are_taken_at_the_last_time_of_subtitles() -> None:
