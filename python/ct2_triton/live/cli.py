@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import time
+from codecs import BOM_UTF8
 from contextlib import AsyncExitStack, aclosing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -191,8 +192,9 @@ async def _stdio(args: argparse.Namespace) -> int:
             number = 0
             async for line in iterate_in_thread(read_byte_lines(sys.stdin.fileno())):
                 number += 1
+                text = line.removeprefix(BOM_UTF8) if number == 1 else line
                 try:
-                    await live.push(SegmentUpdate.from_json(line))
+                    await live.push(SegmentUpdate.from_json(text))
                 except LiveInputError as error:
                     refused += 1
                     _print(json.dumps({"line": number, "refused": str(error)}))

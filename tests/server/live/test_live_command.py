@@ -272,7 +272,7 @@ async def test_keys_and_the_number_of_viewers(
 
 def test_json_lines(command: list[str], tmp_path: Path) -> None:
     updates = [
-        '{"segment": 1, "text": "next week in", "time": 1}',
+        '\ufeff{"segment": 1, "text": "next week in", "time": 1}',  # as PowerShell begins a file
         '{"segment": 1}',
         json.dumps({"segment": 1, "text": SENTENCE, "final": True, "time": 3}),
     ]
