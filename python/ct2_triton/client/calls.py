@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from numbers import Integral
+from typing import TYPE_CHECKING, cast
 
 from ct2_triton.client.results import empty_translation
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any
 
     from tritonclient.grpc import service_pb2
@@ -88,6 +90,27 @@ class Text:
 if TYPE_CHECKING:
     Ask = Callable[[Build, Call, str, str | None], Awaitable[service_pb2.ModelInferResponse]]
     """Sends what is built for a text, with a key or None, as the call's clock and policy allow."""
+
+
+def texts_of(text: object) -> Sequence[str]:
+    """Return the sentences that a caller gave: one, or a sequence."""
+    if isinstance(text, str):
+        return [text]
+    if isinstance(text, (bytes, bytearray, Mapping)) or not hasattr(text, "__getitem__"):
+        raise InvalidCallError(
+            f"text is {text!r:.80}; it must be a string or a sequence of strings"
+        )
+    sentences = cast("Sequence[str]", text)
+    for number, one in enumerate(sentences):
+        if not isinstance(one, str):
+            raise InvalidCallError(f"text[{number}] is {one!r:.80}; a sentence is a string")
+    return sentences
+
+
+def check_in_flight(most: object) -> None:
+    """Refuse a limit that is no number of requests."""
+    if not isinstance(most, Integral) or int(most) < 1:
+        raise InvalidCallError(f"max_in_flight is {most!r}; it must be an integer, 1 or more")
 
 
 def row_key(prefix: str, *parts: object) -> str:

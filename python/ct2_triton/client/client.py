@@ -17,6 +17,7 @@ from ct2_triton.client.calls import (
     read_headers,
     row_key,
     sentence_key,
+    texts_of,
 )
 from ct2_triton.client.model_client import ModelClient, ServedModel
 from ct2_triton.client.servers import stream_model
@@ -165,6 +166,7 @@ class TranslationClient(ModelClient):
             SupersededError: A newer call had the same key.
             ClientError: Another of its subclasses; requests in progress are cancelled.
         """
+        texts = texts_of(text)
         if supersede is not None and not isinstance(text, str):
             raise InvalidCallError("supersede is a key for one sentence; text is a sequence")
         deadline = self._deadline(timeout_s)
@@ -176,7 +178,7 @@ class TranslationClient(ModelClient):
                 name = "prefix" if len(prefix) else "draft"
                 raise InvalidCallError(f"{name} is for one sentence in one language")
             call = replace(call, prefix=_given("prefix", prefix), draft=_given("draft", draft))
-        if any(map(str.strip, [text] if isinstance(text, str) else text)):
+        if any(map(str.strip, texts)):
             await self._meet(deadline)  # connect once, before many sentences need it
 
         async def sentence(one: str) -> Translation | list[Translation]:
@@ -188,7 +190,7 @@ class TranslationClient(ModelClient):
         if isinstance(text, str):
             return await sentence(text)
         most = max(1, self._max_in_flight // len(call.targets))
-        return await map_bounded(sentence, text, most)  # type: ignore[return-value]
+        return await map_bounded(sentence, texts, most)  # type: ignore[return-value]
 
     async def stream(
         self,
@@ -235,6 +237,11 @@ class TranslationClient(ModelClient):
             UnknownLanguageError: The model does not have a language.
             ClientError: A sentence failed and `on_error` is "raise".
         """
+        if not hasattr(sentences, "__aiter__"):
+            raise InvalidCallError(
+                f"sentences is {sentences!r:.80}; it must be an asynchronous iterator, and "
+                "SyncTranslationClient.stream takes others"
+            )
         start_clock = partial(self._deadline, timeout_s)
         if self._tokenizer is None:
             await self._meet(start_clock())
@@ -300,6 +307,8 @@ class TranslationClient(ModelClient):
             ClientError: Another of its subclasses. The parts before it are not a complete
                 translation.
         """
+        if not isinstance(text, str):
+            raise InvalidCallError(f"text is {text!r:.80}; it must be a string")
         deadline = self._deadline(timeout_s)
         session = supersede or text
         call = self._call(source, targets, options, lambda: deadline, supersede, session, metadata)

@@ -11,7 +11,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ct2_triton.client.calls import is_unicode, read_headers
+from ct2_triton.client.calls import check_in_flight, is_unicode, read_headers
 from ct2_triton.client.messages import UNKNOWN_MODEL
 from ct2_triton.client.retry import Deadline, RetryPolicy, wait_until_ready
 from ct2_triton.client.servers import Link, Servers, open_link
@@ -103,8 +103,7 @@ class ModelClient:
         """
         if not model or not is_unicode(model):
             raise InvalidCallError(f"model is {model!r}; give the name of a model on the server")
-        if max_in_flight < 1:
-            raise InvalidCallError(f"max_in_flight is {max_in_flight}; it must be 1 or more")
+        check_in_flight(max_in_flight)
         self.model = model
         self.repository = repository
         self._tokenizer: Tokenizer | None = None

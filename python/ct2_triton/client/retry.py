@@ -8,6 +8,7 @@ import logging
 import random
 import time
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, TypeVar
 
 from ct2_triton.errors import (
@@ -47,8 +48,10 @@ class Deadline:
 
     def __init__(self, timeout_s: float | None) -> None:
         """Start the clock; None or infinity for no limit, else it must be above 0."""
-        if timeout_s is not None and not timeout_s > 0:
-            raise InvalidCallError(f"timeout_s is {timeout_s}; it must be above 0, or None")
+        if timeout_s is not None and not (isinstance(timeout_s, Real) and timeout_s > 0):
+            raise InvalidCallError(
+                f"timeout_s is {timeout_s!r}; it must be a number above 0, or None"
+            )
         if timeout_s is not None and timeout_s > _LONGEST_S:
             timeout_s = None
         self.timeout_s = timeout_s

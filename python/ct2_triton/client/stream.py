@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ct2_triton.client.calls import check_in_flight
 from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import ClientError, InvalidCallError, SupersededError
 
@@ -107,8 +108,7 @@ class StreamOptions:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        if self.max_in_flight < 1:
-            raise InvalidCallError(f"max_in_flight is {self.max_in_flight}; it must be 1 or more")
+        check_in_flight(self.max_in_flight)
         for name, allowed in (
             ("order", ("per-language", "as-completed")),
             ("superseded", ("cancel", "keep")),
@@ -182,6 +182,10 @@ class TranslationStream:
         position = 0
         async for given in sentences:
             sentence = Sentence(given) if isinstance(given, str) else given
+            if not isinstance(sentence, Sentence) or not isinstance(sentence.text, str):
+                raise InvalidCallError(
+                    f"sentence {position} is {given!r:.80}; it must be a string or a Sentence"
+                )
             if self._options.superseded == "cancel" and sentence.id is not None:
                 self._supersede(sentence.id)
             await self._slots.acquire()

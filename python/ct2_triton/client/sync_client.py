@@ -218,6 +218,10 @@ class SyncTranslationClient:
         Returns:
             One item for each sentence and language, except superseded ones.
         """
+        if isinstance(sentences, (str, bytes)) or not hasattr(sentences, "__iter__"):
+            raise InvalidCallError(
+                f"sentences is {sentences!r:.80}; it must be an iterable of sentences"
+            )
         return self.iterate(lambda client: client.stream(iterate_in_thread(sentences), **arguments))
 
     @parameters_of(TranslationClient.stream_text)
