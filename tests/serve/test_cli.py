@@ -47,6 +47,23 @@ def test_it_serves_until_a_signal_and_ends_well(repository: Path, signal_number:
         assert "successfully unloaded 'nllb'" in log
 
 
+def test_folders_that_are_no_models_are_left_out(repository: Path) -> None:
+    """A volume has lost+found, a prepare that was killed leaves its folder: no server started."""
+    (repository / "lost+found").mkdir()
+    killed = repository / ".models.m.f982ekb5.tmp"
+    (killed / "1").mkdir(parents=True)
+    (repository / "notes.txt").touch()
+    with serving("--model-repository", repository, "--free-ports") as process:
+        assert read_ready(process)["models"] == "nllb"
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate()
+    assert f"{killed}, {repository / 'lost+found'}: left out, since they are no models" in log
+    checked = run(COMMAND, "--check", "--model-repository", repository, "--free-ports").stdout
+    assert f"{repository / 'lost+found'}: left out, since it is no model" in checked
+    shutil.rmtree(repository / "nllb")
+    assert "has no model" in _failed("--model-repository", repository)
+
+
 def test_http_can_have_an_address_of_its_own(repository: Path) -> None:
     hosts = ("--host", "127.0.0.2", "--http-host", "127.0.0.1")
     with serving("--model-repository", repository, "--free-ports", *hosts) as process:

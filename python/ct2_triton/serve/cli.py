@@ -41,7 +41,7 @@ from ct2_triton.shared_files import user_cache
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import FrameType
 
 PASSES_ON = True  # arguments after "--" are those of another program
@@ -218,17 +218,29 @@ def _repositories(args: argparse.Namespace) -> list[Path]:
             f"{', '.join(map(str, repositories))} has no model: name one that is to be prepared, "
             "as in ct2-serve demo"
         )
-    return repositories
+    return [_of_models(repository, args.passed_on) for repository in repositories]
 
 
 def _is_empty(repository: Path) -> bool:
-    """Return whether no folder in it has a config or a version folder, as models have."""
+    """Return whether no folder in it is a model."""
     if not repository.is_dir() or (repository / CONFIG_NAME).exists():
         return False  # the reader of configs has a better message
-    entries = [
-        entry for folder in repository.iterdir() if folder.is_dir() for entry in folder.iterdir()
-    ]
-    return not any(entry.name == CONFIG_NAME or entry.name.isdecimal() for entry in entries)
+    folders = sum(entry.is_dir() for entry in repository.iterdir())
+    return folders == len(model_configs.other_folders(repository))
+
+
+def _of_models(repository: Path, passed_on: Sequence[str]) -> Path:
+    """Return the repository, or links to its models if it has other folders, too."""
+    if not repository.is_dir() or not (others := model_configs.other_folders(repository)):
+        return repository
+    names = ", ".join(map(str, others))
+    if "--model-control-mode" in " ".join(passed_on):  # it may load models that come later
+        _LOG.warning("%s: no models; tritonserver ends where it tries to load them", names)
+        return repository
+    _LOG.warning("%s: left out, since they are no models", names)
+    return repository_of(
+        [entry for entry in repository.iterdir() if entry.is_dir() and entry not in others]
+    )
 
 
 def _check_model_configs(options: ServerOptions) -> None:

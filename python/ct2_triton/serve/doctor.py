@@ -151,6 +151,9 @@ def _describe(options: ServerOptions, folders: Sequence[Path]) -> Iterator[str]:
         if complaints:
             raise ModelRepositoryError("\n".join(complaints))
         yield f"{', '.join(sorted(folder.name for folder in folders))}: configs are fine"
+        for place in filter(Path.is_dir, options.model_repositories):
+            for other in model_configs.other_folders(place):
+                yield f"{other}: left out, since it is no model"
         notes = verify_models([repository])
         yield "; ".join(["files are those that were prepared", *notes])
 

@@ -91,6 +91,27 @@ def read_model_configs(repositories: Sequence[Path]) -> list[ModelConfig]:
     return [config for repository in repositories for config in _configs_of(repository)]
 
 
+def other_folders(repository: Path) -> list[Path]:
+    """Return the folders of a repository that are no models, at which tritonserver would end.
+
+    Models have a config or a version folder. Others are `lost+found`, or a model that `ct2-prepare`
+    is writing, or was, when it was killed.
+    """
+    if (repository / CONFIG_NAME).exists():
+        return []  # the reader of configs has a better message
+    folders = (entry for entry in sorted(repository.iterdir()) if entry.is_dir())
+    return [folder for folder in folders if folder.name.startswith(".") or not _is_model(folder)]
+
+
+def _is_model(folder: Path) -> bool:
+    try:
+        return any(
+            entry.name == CONFIG_NAME or entry.name.isdecimal() for entry in folder.iterdir()
+        )
+    except PermissionError:
+        return False
+
+
 def gpu_complaints(configs: Sequence[ModelConfig]) -> list[str]:
     """Return a sentence for each model that needs a GPU, for a machine without one."""
     return [
