@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ct2_triton.client.tasks import text_of_line
 from ct2_triton.errors import ClientError
 from ct2_triton.shared_files import replace_file
-from ct2_triton.translate.inputs import BROKEN, Line, check_text, from_json, warn_of_encoding
+from ct2_triton.translate.inputs import (
+    BROKEN,
+    Line,
+    check_text,
+    from_json,
+    line_of,
+    warn_of_encoding,
+)
 from ct2_triton.translate.records import changes, deliver
 
 if TYPE_CHECKING:
@@ -129,7 +136,7 @@ def read_lines(block: Block) -> list[Line]:
         file.seek(block.offset)
         raw = [line.removesuffix(b"\n") for line in islice(file, block.count)]
     lines = [
-        Line(text_of_line(text), number=block.first + number, file=source)
+        line_of(text_of_line(text), block.first + number, source)
         for number, text in enumerate(raw, 1)
     ]
     return list(map(from_json, lines)) if kind_of(source) == JSON else lines

@@ -107,7 +107,7 @@ def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
     is_whole = True
     try:
         for number, text in enumerate(read_lines(descriptor), 1):
-            line = Line(text, number=number, file=file)
+            line = line_of(text, number, file)
             check_text(line)
             if is_whole and BROKEN in text:
                 is_whole = False  # one warning is enough
@@ -116,6 +116,11 @@ def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
     except OSError as error:  # such as a folder
         name = file or "standard input"
         raise ClientError(f"cannot read {name}: {error.strerror}") from error
+
+
+def line_of(text: str, number: int, file: Path | None) -> Line:
+    """Make a line of a file; a byte order mark at the start of the file is no part of it."""
+    return Line(text.removeprefix("\ufeff") if number == 1 else text, number=number, file=file)
 
 
 def from_json(line: Line) -> Line:

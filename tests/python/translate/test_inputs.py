@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ct2_triton.bulk.blocks import cut, read_lines
 from ct2_triton.errors import ClientError
 from ct2_triton.translate.files import Job, plan
 from ct2_triton.translate.inputs import read_inputs
@@ -26,6 +27,19 @@ def test_text_in_another_encoding_is_warned_of_once(
         f"{latin}:2: it has U+FFFD, which stands for bytes that are not UTF-8; if the text is in "
         "another encoding, convert it first"
     ]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    """It cost the first line of JSON, and was part of the first text."""
+    plain, listed = tmp_path / "plain.txt", tmp_path / "list.jsonl"
+    plain.write_text("One.\n\ufeffTwo.\n", encoding="utf-8-sig")
+    listed.write_text('"One."\n', encoding="utf-8-sig")
+    lines = list(read_inputs([plain, listed], as_json=False))
+    assert [line.text for line in lines] == ["One.", "\ufeffTwo.", "One."]
+    assert all(line.problem is None for line in lines)
+    for source, read in ((plain, lines[:2]), (listed, lines[2:])):
+        (block,) = cut(source, tmp_path / "output.txt", 10)
+        assert [line.text for line in read_lines(block)] == [line.text for line in read]
 
 
 def test_a_folder_or_a_device_is_no_file(tmp_path: Path) -> None:
