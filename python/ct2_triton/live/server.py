@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from ct2_triton.live.hub import Hub
     from ct2_triton.live.speakers import Speaker, Speakers
 
-_MAX_UPDATE = 65_536  # characters or bytes; longer ones are refused with a reason
+# Characters or bytes: running text of 18 hours. Longer updates are refused with a reason.
+_MAX_UPDATE = 1 << 20
+_MAX_MESSAGE = 65_536  # of a viewer, who has nothing to send
 _MAX_MESSAGE_BYTES = 16 * 2**20  # beyond it the connection is closed, with WebSocket's code 1009
 _MAX_QR_BYTES = 1000  # a larger code is too fine for a projector
 _HEARTBEAT_S = 20.0
@@ -174,7 +176,7 @@ class CaptionServer:
 
     async def _follow(self, request: web.Request) -> web.WebSocketResponse:
         languages = self._wanted(request)
-        socket = web.WebSocketResponse(heartbeat=_HEARTBEAT_S, max_msg_size=_MAX_UPDATE)
+        socket = web.WebSocketResponse(heartbeat=_HEARTBEAT_S, max_msg_size=_MAX_MESSAGE)
         with self._viewer():
             await socket.prepare(request)
             sending = asyncio.create_task(

@@ -89,6 +89,21 @@ async def test_running_text_comes_in_pieces_also_as_it_was_said(
     assert [one["source"]["segment"] for one in found] == ["anna/1", "anna/1~2", "anna/1~3"]
 
 
+async def test_running_text_may_be_longer_than_a_usual_message(
+    start: Start, web: aiohttp.ClientSession
+) -> None:
+    """After about 70 minutes of speech, each update was refused, and the rest was lost."""
+    live = start("--max-words", "60")
+    words = ["extraordinarily"] * 4500
+    async with web.ws_connect(f"{live.url}/speak?speaker=anna") as speaker:
+        for count in range(50, len(words) + 1, 50):
+            update = {"segment": 1, "text": " ".join(words[:count])}
+            reply = await say(speaker, **update, final=count == len(words))
+            assert reply["type"] == "taken", reply
+    async with web.get(f"{live.url}/subtitles.srt?to=source") as response:
+        assert (await response.text()).split().count("extraordinarily") == len(words)
+
+
 async def test_bad_updates_get_an_answer_and_good_ones_go_on(
     start: Start, web: aiohttp.ClientSession
 ) -> None:
@@ -106,7 +121,7 @@ async def test_bad_updates_get_an_answer_and_good_ones_go_on(
         assert "segment 'anna/1' is final already" in refused["error"]
         await speaker.send_str("x" * 10_000_000)
         refused = dict(await speaker.receive_json())
-        assert refused["error"] == "the update has a length of 10000000; 65536 is allowed"
+        assert refused["error"] == "the update has a length of 10000000; 1048576 is allowed"
         async with web.get(f"{live.url}/speak?speaker=ben") as response:
             assert response.status == 503
             assert "cannot connect: 1 are connected" in await response.text()
