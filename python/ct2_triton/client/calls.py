@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, cast
 
 from ct2_triton.client.results import empty_translation
@@ -105,12 +104,6 @@ def texts_of(text: object) -> Sequence[str]:
         if not isinstance(one, str):
             raise InvalidCallError(f"text[{number}] is {one!r:.80}; a sentence is a string")
     return sentences
-
-
-def check_in_flight(most: object) -> None:
-    """Refuse a limit that is no number of requests."""
-    if not isinstance(most, Integral) or int(most) < 1:
-        raise InvalidCallError(f"max_in_flight is {most!r}; it must be an integer, 1 or more")
 
 
 def row_key(prefix: str, *parts: object) -> str:

@@ -11,10 +11,11 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ct2_triton.client.calls import check_in_flight, is_unicode, read_headers
+from ct2_triton.client.calls import is_unicode, read_headers
 from ct2_triton.client.messages import UNKNOWN_MODEL
 from ct2_triton.client.retry import Deadline, RetryPolicy, wait_until_ready
 from ct2_triton.client.servers import Link, Servers, open_link
+from ct2_triton.client.tasks import check_in_flight
 from ct2_triton.client.tokenization import (
     NamedLanguages,
     Tokenizer,

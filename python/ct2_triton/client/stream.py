@@ -12,8 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ct2_triton.client.calls import check_in_flight
-from ct2_triton.client.tasks import cancel_all
+from ct2_triton.client.tasks import cancel_all, check_in_flight
 from ct2_triton.errors import ClientError, InvalidCallError, SupersededError
 
 if TYPE_CHECKING:

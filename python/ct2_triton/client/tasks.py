@@ -13,7 +13,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache, partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -104,6 +107,12 @@ async def in_time(work: Awaitable[Result], timeout_s: float) -> Result:
         return await asyncio.wait_for(work, timeout_s)
     async with asyncio.timeout(timeout_s):
         return await work
+
+
+def check_in_flight(most: object) -> None:
+    """Refuse a limit that is no number of requests."""
+    if not isinstance(most, Integral) or int(most) < 1:
+        raise InvalidCallError(f"max_in_flight is {most!r}; it must be an integer, 1 or more")
 
 
 async def map_bounded(
