@@ -326,16 +326,19 @@ class ModelSource:
     """The origin of a model.
 
     Attributes:
-        id: Hub id, or the path given when it was a local directory.
+        id: Hub id, or the path given when it was a local directory or archive.
         revision: The requested branch, tag or commit; None for a local directory.
         commit: The resolved commit; None if unknown.
         license: Licence named by the model card; None if it names none.
+        path: Absolute path of a local directory or archive, without links; None for others, and in
+            records of earlier versions.
     """
 
     id: str
     revision: str | None = None
     commit: str | None = None
     license: str | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -364,7 +367,8 @@ class PreparedModel:
         """Read a prepared model."""
         manifest = read_json(directory / MANIFEST_NAME)
         try:
-            source = ModelSource(**{name: manifest["source"][name] for name in _names(ModelSource)})
+            of_record = {"path": None, **manifest["source"]}
+            source = ModelSource(**{name: of_record[name] for name in _names(ModelSource)})
             name = str(manifest["name"])
         except (KeyError, TypeError) as error:
             raise PreparedModelError(

@@ -14,14 +14,18 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ct2_triton.client import SyncTranslationClient
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve.chosen_models import choose_models
+from ct2_triton.serve.errors import ModelRepositoryError
 from support import forked
 from support.commands import run
-from support.prepared import prepare_tiny
+from support.prepared import prepare_tiny, proofs_of
 from support.repository import write_identity_model
 from support.tiny import tiny_checkpoint
 from support.waiting import wait_until
@@ -169,6 +173,76 @@ def test_a_model_of_another_origin_is_not_taken_for_the_one_named(folder: Path) 
     )
     write_identity_model(folder / "model_repository", "plain")
     assert "something unknown" in _refused(folder, "owner/plain")
+
+
+@pytest.fixture
+def served_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """R/model, prepared from ./x/model; there is a ./y/model, too."""
+    monkeypatch.chdir(folder)
+    for owner in "xy":
+        shutil.copytree(tiny_checkpoint("nllb"), folder / owner / "model")
+    with proofs_of(4):
+        options = PrepareOptions("./x/model", Path("R"), placeholders=False)
+        return prepare(options).directory.resolve()
+
+
+def _chosen(source: str | Path) -> list[Path]:
+    found = choose_models([str(source)], [Path("R")], print, PrepareOptions)
+    return [path.resolve() for path in found]
+
+
+def test_a_folder_of_the_same_name_is_another_model(
+    folder: Path, served_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "link").mkdir()
+    (folder / "link" / "model").symlink_to(folder / "x" / "model")
+    same = ("x/model", "./x/model/", "y/../x/model", "link/model", folder / "x" / "model", "model")
+    for source in same:
+        assert _chosen(source) == [served_model]
+    refusal = (
+        f"R/model is not {{}}: it was prepared from {folder}/x/model; serve it as model, or "
+        "prepare {} with ct2-prepare --name"
+    )
+    for other in ("./y/model", "y/model", str(folder / "y" / "model")):
+        with pytest.raises(ModelRepositoryError) as raised:
+            _chosen(other)
+        assert str(raised.value) == refusal.format(other, other)
+    for place, is_same in (("x", True), ("y", False)):  # the last part of "." is a name, too
+        monkeypatch.chdir(folder / place / "model")
+        chosen = partial(choose_models, ["."], [Path("../../R")], print, PrepareOptions)
+        if is_same:
+            assert chosen()
+            continue
+        with pytest.raises(ModelRepositoryError, match=r"R/model is not \.: it was prepared from"):
+            chosen()
+
+
+def test_a_folder_that_was_moved_is_told_as_one(folder: Path, served_model: Path) -> None:
+    (folder / "x" / "model").rename(folder / "x" / "kept")
+    assert _chosen("x/model") == [served_model]  # what was prepared from it is still there
+    with pytest.raises(ModelRepositoryError, match=r"x/model, which is no longer there and may"):
+        _chosen("y/model")
+
+
+def test_a_record_of_an_earlier_version_has_the_path_as_given(served_model: Path) -> None:
+    record = served_model / "ct2_model.json"
+    content = json.loads(record.read_text())
+    del content["source"]["path"]
+    record.write_text(json.dumps(content))
+    assert _chosen("x/model") == [served_model]
+    with pytest.raises(ModelRepositoryError, match=r"prepared from \./x/model; serve it as model"):
+        _chosen("y/model")
+
+
+def test_the_demo_and_a_folder_of_that_name_are_told_apart(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    prepare(PrepareOptions("demo", Path("R")))
+    (folder / "demo").mkdir()
+    assert [path.name for path in _chosen("demo")] == ["demo"]
+    with pytest.raises(ModelRepositoryError, match=r"R/demo is not \./demo: it was prepared from"):
+        _chosen("./demo")
 
 
 def test_nothing_is_prepared_where_no_server_is(

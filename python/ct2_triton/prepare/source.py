@@ -78,7 +78,9 @@ def _find(source: str, revision: str | None) -> Checkpoint:
     if path.is_dir():
         if revision is not None:
             raise SourceError(f"{source} is a local directory: it has no revision {revision!r}")
-        return _local(path.resolve(), ModelSource(id=source, license=_license_of_card(path)))
+        folder = path.resolve()
+        licence = _license_of_card(path)
+        return _local(folder, ModelSource(id=source, license=licence, path=str(folder)))
     check_path(source)
     return _from_hub(source, revision)
 
@@ -98,7 +100,8 @@ def _archive(path: Path, source: str, revision: str | None) -> Checkpoint:
         raise SourceError(
             f"{source} is a file; give a directory, or an archive ({', '.join(SUFFIXES)})"
         )
-    return Checkpoint(path.resolve(), ModelSource(id=source))
+    archive = path.resolve()
+    return Checkpoint(archive, ModelSource(id=source, path=str(archive)))
 
 
 def _looks_like_path(source: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.interrupts import WHOLE_MODELS, interrupts_say
+from ct2_triton.prepare import shipped
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
     MANIFEST_NAME,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepared_model import ModelSource
 
     MakeOptions = Callable[[str, Path], PrepareOptions]
 
@@ -96,19 +98,35 @@ def _existing(source: str, repositories: Sequence[Path]) -> Path | None:
     name = _name(source, repositories[0])
     found = (repository / name for repository in repositories)
     model = next((one for one in found if (one / CONFIG_NAME).is_file()), None)
-    if model is not None and "/" in source and not folder.is_dir():
+    if model is not None and source != name:
         _check_origin(model, source)
     return model
 
 
-def _check_origin(model: Path, hub_id: str) -> None:
-    """Refuse a model of the same name with another origin."""
-    origin = PreparedModel.read(model).source.id if (model / MANIFEST_NAME).is_file() else None
-    if origin != hub_id:
-        raise ModelRepositoryError(
-            f"{model} is not {hub_id}: it was prepared from {origin or 'something unknown'}; serve "
-            f"it as {model.name}, or prepare {hub_id} with ct2-prepare --name"
-        )
+def _check_origin(model: Path, source: str) -> None:
+    """Refuse a model of the same name that was prepared from something else."""
+    origin = PreparedModel.read(model).source if (model / MANIFEST_NAME).is_file() else None
+    if origin is not None and _is_of(origin, source):
+        return
+    known = (origin.path or origin.id) if origin else "something unknown"
+    gone = origin is not None and origin.path is not None and not Path(origin.path).exists()
+    raise ModelRepositoryError(
+        f"{model} is not {source}: it was prepared from {known}"
+        f"{', which is no longer there and may have been moved' if gone else ''}; serve it as "
+        f"{model.name}, or prepare {source} with ct2-prepare --name"
+    )
+
+
+def _is_of(origin: ModelSource, source: str) -> bool:
+    """Return whether a model was prepared from a source that is not its name."""
+    path = Path(source).expanduser().resolve()
+    if origin.path is not None:
+        return path == Path(origin.path)
+    if not path.exists():
+        return origin.id == source
+    # A record of an earlier version has only the path that was given.
+    is_local = origin.revision is None and origin.id != shipped.NAME
+    return is_local and path == Path(origin.id).expanduser().resolve()
 
 
 def _check_as_asked(
