@@ -10,8 +10,8 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
-from ct2_triton.errors import SettingError, UnsupportedModelError
-from ct2_triton.model_versions import files_of, read_config
+from ct2_triton.errors import OutputError, SettingError, UnsupportedModelError
+from ct2_triton.model_versions import files_of, followed_by, read_config
 from ct2_triton.prepare.triton_config import Parameter, Tensor, TritonConfig
 from ct2_triton.prepare.writing import check_output, written_at_once
 from ct2_triton.prepared_model import CONFIG_NAME, STREAM_SUFFIX, TEXT_SUFFIX, TOKENIZER_NAME
@@ -93,9 +93,15 @@ def check_tokenizer(folder: Path) -> None:
 
 
 def check_text_outputs(model: Path, io: str, *, force: bool) -> None:
-    """Refuse early what would make `write_text_models` fail."""
+    """Refuse early what would make `write_text_models` fail, or replace another model."""
     for suffix in _suffixes(io):
-        check_output(model.with_name(model.name + suffix), force=force)
+        output = model.with_name(model.name + suffix)
+        if output.exists() and followed_by(output) != model.name:
+            raise OutputError(
+                f"{output} does not share the files of {model.name}, so --io {io} does not replace "
+                "it; choose another --name or --io, or move it away"
+            )
+        check_output(output, force=force)
 
 
 def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:

@@ -27,6 +27,11 @@ def _config(folder: Path) -> ModelConfig:
     return text_format.Parse((folder / "config.pbtxt").read_text(encoding="utf-8"), ModelConfig())
 
 
+def _files(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
 def _as_loaded(folder: Path) -> dict[str, Any]:
     """The configuration, which the backend's own code must accept and find complete."""
     text = json_format.MessageToJson(_config(folder), preserving_proto_field_name=True)
@@ -83,12 +88,30 @@ def test_text_alone(tmp_path: Path) -> None:
 
 
 def test_a_text_model_that_is_there_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "demo-text").mkdir()
+    prepare(PrepareOptions("demo", tmp_path, io="both"))
+    shutil.rmtree(tmp_path / "demo")
     with pytest.raises(OutputError, match=r"demo-text exists already; --force replaces it"):
         prepare(PrepareOptions("demo", tmp_path, io="both"))
     assert [path.name for path in tmp_path.iterdir()] == ["demo-text"]
+    (tmp_path / "demo-text" / "stale").touch()
     prepare(PrepareOptions("demo", tmp_path, io="both", force=True))
     assert _config(tmp_path / "demo-text").name == "demo-text"
+    assert not (tmp_path / "demo-text" / "stale").exists()
+
+
+@pytest.mark.parametrize(
+    ("io", "suffix"),
+    [("both", "-text"), ("stream", "-text"), ("stream", "-stream"), ("auto", "-stream")],
+)
+def test_a_model_of_its_own_is_not_taken_for_a_text_model(
+    tmp_path: Path, io: str, suffix: str
+) -> None:
+    prepare(PrepareOptions("demo", tmp_path, f"demo{suffix}", io="text"))
+    before = _files(tmp_path)
+    for force in (False, True):
+        with pytest.raises(OutputError, match=f"demo{suffix} does not share the files of demo, so"):
+            prepare(PrepareOptions("nowhere/at-all", tmp_path, "demo", io=io, force=force))
+        assert _files(tmp_path) == before
 
 
 def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
