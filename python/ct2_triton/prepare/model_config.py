@@ -7,17 +7,16 @@ The configurations of text models are made from that of the token-ID model.
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import OutputError, SettingError, UnsupportedModelError
-from ct2_triton.model_versions import files_of, followed_by, read_config
+from ct2_triton.model_versions import files_of, followed_by, followers, read_config
 from ct2_triton.prepare.triton_config import Parameter, Tensor, TritonConfig
-from ct2_triton.prepare.writing import check_output, written_at_once
+from ct2_triton.prepare.writing import check_output
 from ct2_triton.prepared_model import CONFIG_NAME, STREAM_SUFFIX, TEXT_SUFFIX, TOKENIZER_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from types import ModuleType
 
@@ -26,11 +25,15 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.checkpoint import Checkpoint
     from ct2_triton.prepare.generation import OwnSearch
     from ct2_triton.prepare.new_model import NewModel
+    from ct2_triton.prepare.options import PrepareOptions
     from ct2_triton.prepare.shortlist import Shortlist
     from ct2_triton.prepared_model import TokenRules
 
 # pad_id is for tensors of IDs; the files belong to the token-ID model, which verifies them.
 _OF_IDS_ALONE = ("pad_id", "verify_files")
+
+# By these a text model finds the files of the token-ID model.
+_OF_FILES = ("model_path", "tokenizer_path")
 
 # A stream model is greedy, even if the model has another search.
 _OF_OTHER_SEARCHES = (
@@ -92,42 +95,44 @@ def check_tokenizer(folder: Path) -> None:
         ) from error
 
 
-def check_text_outputs(model: Path, io: str, *, force: bool) -> None:
+def text_models(model: Path, options: PrepareOptions) -> list[str]:
+    """Return the names of the text models that are written with a model."""
+    return [model.name + suffix for suffix in _suffixes(options.io)]
+
+
+def check_text_models(model: Path, options: PrepareOptions) -> None:
     """Refuse early what would make `write_text_models` fail, or replace another model."""
-    for suffix in _suffixes(io):
-        output = model.with_name(model.name + suffix)
+    names = text_models(model, options)
+    for output in map(model.with_name, names):
         if output.exists() and followed_by(output) != model.name:
             raise OutputError(
-                f"{output} does not share the files of {model.name}, so --io {io} does not replace "
-                "it; choose another --name or --io, or move it away"
+                f"{output} does not share the files of {model.name}, so --io {options.io} does not "
+                "replace it; choose another --name or --io, or move it away"
             )
-        check_output(output, force=force)
+        check_output(output, force=options.force)
+    if options.force and (left := [path for path in followers(model) if path.name not in names]):
+        raise OutputError(
+            f"{left[0]} shares the files of {model.name}, and --io {options.io} does not replace "
+            "it: choose --io auto, which replaces both with the model, or move it away"
+        )
+    if names and (given := [name for name in _OF_FILES if name in options.settings]):
+        raise SettingError(
+            f"--set {given[0]}={options.settings[given[0]]} is not possible with "
+            f"{' and '.join(names)}: a text model has the files of {model.name}; leave it out, or "
+            "choose --io ids or text"
+        )
 
 
-def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
-    """Write text models for a token-ID model, with the same weights, tokenizer and parameters.
+def write_text_models(model: Path, names: Sequence[str]) -> None:
+    """Write text models beside a token-ID model, with its weights, tokenizer and parameters.
 
-    Each is only a configuration. `both` writes the text model, `stream` also the stream model;
-    another `io` writes none.
+    Each is only a configuration.
     """
-    outputs = []
-    for suffix in _suffixes(io):
-        check_tokenizer(model / TOKENIZER_NAME)
-        text = _text_config(read_config(model), model.name, suffix)
-        outputs.append(model.with_name(model.name + suffix))
-        with written_at_once(outputs[-1], force=force) as folder:
-            (folder / "1").mkdir()
-            (folder / CONFIG_NAME).write_text(text, encoding="utf-8")
-    return outputs
-
-
-def remove_text_models(model: Path) -> list[str]:
-    """Remove the text models of a token-ID model; return their names."""
-    found = [model.with_name(model.name + suffix) for suffix in _suffixes("auto")]
-    removed = [path for path in found if (path / CONFIG_NAME).is_file()]
-    for path in removed:
-        shutil.rmtree(path)
-    return [path.name for path in removed]
+    for name in names:
+        text = _text_config(read_config(model), model.name, name.removeprefix(model.name))
+        folder = model.with_name(name)
+        (folder / "1").mkdir(parents=True)
+        (folder / CONFIG_NAME).write_text(text, encoding="utf-8")
 
 
 def _suffixes(io: str) -> tuple[str, ...]:
@@ -146,15 +151,13 @@ def _text_config(ids: ModelConfig, name: str, suffix: str) -> str:
     parameters = {
         key: value.string_value for key, value in ids.parameters.items() if key not in left_out
     }
-    if "model_path" in parameters or "tokenizer_path" in parameters:
-        raise SettingError("--io both sets model_path and tokenizer_path itself; leave them out")
     parameters["model_path"] = files_of(name)
     parameters["tokenizer_path"] = f"../{name}/{TOKENIZER_NAME}"
     if streams:
         parameters["beam_size"] = "1"
     kind = ids.instance_group[0].Kind.Name(ids.instance_group[0].kind)
     does = "text in, and out as it grows" if streams else "text in and out"
-    return TritonConfig(
+    config = TritonConfig(
         name=name + suffix,
         max_batch_size=ids.max_batch_size,
         inputs=_TEXT_INPUTS,
@@ -163,7 +166,9 @@ def _text_config(ids: ModelConfig, name: str, suffix: str) -> str:
         instance_kind=kind.removeprefix("KIND_").lower(),
         comment=(f"Written by ct2-prepare: {does}, on the files of the model {name} beside it.",),
         decoupled=streams,
-    ).to_text()
+    )
+    _check(config)
+    return config.to_text()
 
 
 _OUTPUTS = (

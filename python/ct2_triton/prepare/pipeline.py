@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError, UnsupportedModelError
+from ct2_triton.model_versions import followers
 from ct2_triton.prepare.new_model import NewModel
 from ct2_triton.prepare.options import (
     INSTANCE_KINDS,
@@ -51,38 +52,39 @@ def prepare(
     Raises:
         PrepareError: The preparation failed; nothing was written.
     """
-    from ct2_triton.prepare.model_config import (
-        check_text_outputs,
-        remove_text_models,
-        write_text_models,
-    )
+    from ct2_triton.prepare.model_config import text_models, write_text_models
+    from ct2_triton.prepare.writing import check_length
 
     _check_choices(options)
     output = options.model_repository / model_name(options)
-    check_text_outputs(output, options.io, force=options.force)
+    check_length(output)
+    names = text_models(output, options)
+    old = followers(output) if options.io == "auto" else []
     with _prepared(options, output, report) as folder:
-        io = _io_of(options.io, folder / TOKENIZER_NAME, report)
-    if io == "ids" and options.io == "auto" and (old := remove_text_models(output)):
-        report(f"removed, with the model they belonged to: {', '.join(old)}")
-    for written in write_text_models(output, io, force=options.force):
-        report(f"takes text: {written.name}")
+        written = names if _takes_text(options.io, folder / TOKENIZER_NAME, report) else []
+        write_text_models(folder, written)
+    if old and not written:
+        gone = ", ".join(path.name for path in old)
+        report(f"removed, with the model they belonged to: {gone}")
+    for name in written:
+        report(f"takes text: {name}")
     return PreparedModel.read(output)
 
 
-def _io_of(io: str, tokenizer: Path, report: Callable[[str], None]) -> str:
-    """Return the kind of models to write: ids if the backend cannot read the tokenizer."""
+def _takes_text(io: str, tokenizer: Path, report: Callable[[str], None]) -> bool:
+    """Return whether text models are written: not if the backend cannot read the tokenizer."""
     from ct2_triton.prepare.model_config import check_tokenizer
 
     if io == "ids":
-        return io
+        return False
     try:
         check_tokenizer(tokenizer)
     except UnsupportedModelError as error:
         if io != "auto":
             raise
         report(f"takes token ids only: {str(error).partition(';')[0]}")
-        return "ids"
-    return "stream" if io == "auto" else io
+        return False
+    return True
 
 
 @contextmanager
@@ -101,6 +103,7 @@ def _prepared(
     from ct2_triton.prepare.source import check_path, find_checkpoint
     from ct2_triton.prepare.versions import check_place, written
 
+    check_place(output, options)
     if shipped.is_ready(options):
         if options.shortlist:
             check_shortlist()
@@ -110,7 +113,6 @@ def _prepared(
         return
     check_path(options.source)
     versions = check_environment()
-    check_place(output, options)
     with tempfile.TemporaryDirectory() as scratch:
         checkpoint = find_checkpoint(options.source, options.revision, Path(scratch))
         kind = layout_in(checkpoint.folder).kind

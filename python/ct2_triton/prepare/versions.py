@@ -21,7 +21,8 @@ from ct2_triton.model_versions import (
     versions_in,
     versions_served,
 )
-from ct2_triton.prepare.writing import check_output, staged, written_at_once
+from ct2_triton.prepare.model_config import check_text_models, text_models
+from ct2_triton.prepare.writing import check_output, move, staged, written_at_once
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
     LANGUAGES_NAME,
@@ -43,20 +44,22 @@ if TYPE_CHECKING:
 
 def check_place(output: Path, options: PrepareOptions) -> None:
     """Refuse early what would make writing a model or version fail at the end."""
-    if options.as_version is None:
-        check_output(output, force=options.force)
-    else:
+    if options.as_version is not None:
         _check_version(output, options.as_version)
+        return
+    check_output(output, force=options.force)
+    check_text_models(output, options)
 
 
 def written(output: Path, options: PrepareOptions) -> AbstractContextManager[Path]:
     """Yield a temporary folder for a whole model, and move it in place after the block.
 
-    It becomes a new model, or a version of an existing one. After an exception, nothing is changed.
+    It becomes a new model, with the text models that the block writes next to it, or a version of
+    an existing one. After an exception, nothing is changed.
     """
-    if options.as_version is None:
-        return written_at_once(output, force=options.force)
-    return _added(output, options.as_version)
+    if options.as_version is not None:
+        return _added(output, options.as_version)
+    return written_at_once(output, force=options.force, beside=text_models(output, options))
 
 
 @contextmanager
@@ -69,7 +72,7 @@ def _added(model: Path, version: int) -> Iterator[Path]:
         keep_serving(model)
         _write_record(folder, version)
         try:
-            (folder / str(FIRST)).rename(model / str(version))
+            move(folder / str(FIRST), model / str(version))
         except OSError as error:
             raise OutputError(
                 f"cannot put version {version} of {model} in place: {error.strerror}"

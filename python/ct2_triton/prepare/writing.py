@@ -18,15 +18,23 @@ import ct2_triton
 from ct2_triton.checksums import checksums
 from ct2_triton.errors import OutputError
 from ct2_triton.prepare.loop_proof import loop_proofs
-from ct2_triton.prepared_model import FORMAT, MANIFEST_NAME, ModelSource, write_json
+from ct2_triton.prepared_model import (
+    FORMAT,
+    MANIFEST_NAME,
+    STREAM_SUFFIX,
+    ModelSource,
+    write_json,
+)
 from ct2_triton.shared_files import exclusive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ct2_triton.prepare.new_model import NewModel
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_LONGEST_NAME = 255  # of a file, in bytes
+_REPLACED = ".replaced"  # no model can have this name
 
 
 def check_output(output: Path, *, force: bool) -> None:
@@ -35,21 +43,44 @@ def check_output(output: Path, *, force: bool) -> None:
         raise OutputError(f"{output} is not a folder; remove it or choose another --name")
     if output.exists() and not force:
         raise OutputError(f"{output} exists already; --force replaces it, --name chooses another")
+    if output.is_mount():
+        raise OutputError(
+            f"{output} is a mount point, which cannot be replaced; choose another --name, or mount "
+            "the model repository instead"
+        )
+
+
+def check_length(output: Path) -> None:
+    """Refuse a name that leaves no room for what is added to it: suffixes, and those of locks."""
+    longest = f"{_prefix(output.with_name(output.name + STREAM_SUFFIX))}12345678.tmp"
+    if (more := len(os.fsencode(longest)) - _LONGEST_NAME) > 0:
+        raise OutputError(
+            f"{output.name} is longer than a model's name in {output.parent} can be, by {more} "
+            "characters; choose a shorter --name"
+        )
 
 
 @contextmanager
-def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
+def written_at_once(output: Path, *, force: bool, beside: Sequence[str] = ()) -> Iterator[Path]:
     """Yield a temporary folder that becomes `output` when the block ends without an exception.
 
     If possible, it is next to the parent of `output` instead of inside it, because Triton takes
     every folder of its model repository for a model, even hidden ones. Only one process at a time
     writes `output`; files of an earlier, killed process are removed. After any exception, including
     Ctrl-C, the folder is removed and `output` is unchanged.
+
+    `beside` names folders next to `output` that are replaced together with it, by those of the
+    same names next to the temporary folder; if the block has not made one there, the old one is
+    removed.
     """
-    check_output(output, force=force)
-    with staged(output) as folder:
+    outputs = [output, *(output.with_name(name) for name in beside)]
+    for one in outputs:
+        check_output(one, force=force)
+    with staged(output) as folder, ExitStack() as locks:
+        for one in outputs[1:]:
+            locks.enter_context(locked(one))
         yield folder
-        _put_in_place(folder, output, folder.parent / "replaced", force=force)
+        _put_in_place(folder.parent, outputs, force=force)
 
 
 @contextmanager
@@ -136,33 +167,52 @@ def _remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-def _put_in_place(folder: Path, output: Path, replaced: Path, *, force: bool) -> None:
-    """Rename the folder to `output`; restore the replaced one if that fails."""
-    check_output(output, force=force)  # it may have appeared meanwhile
+def _put_in_place(staging: Path, outputs: Sequence[Path], *, force: bool) -> None:
+    """Replace all outputs by the folders of their names in `staging`, or none of them."""
+    replaced = staging / _REPLACED
+    for output in outputs:
+        check_output(output, force=force)  # it may have appeared meanwhile
     try:
-        try:
-            if output.exists():
-                _move(output, replaced)
-            folder.rename(output)
-        except BaseException:
-            if replaced.exists():
-                shutil.rmtree(output, ignore_errors=True)
-                replaced.rename(output)
-            raise
+        replaced.mkdir()
+        outputs[0].parent.mkdir(parents=True, exist_ok=True)  # another process may have removed it
+        with ExitStack() as undo:
+            for output in outputs:
+                new, old = staging / output.name, replaced / output.name
+                undo.callback(_restore, output, new if new.exists() else None, old)
+                if output.exists():
+                    move(output, old)
+                if new.exists():
+                    new.rename(output)
+            undo.pop_all()
     except OSError as error:
-        raise OutputError(f"cannot put {output} in place: {error.strerror}") from error
+        names = ", ".join(map(str, outputs))
+        raise OutputError(f"cannot put {names} in place: {error.strerror}") from error
 
 
-def _move(folder: Path, to: Path) -> None:
-    """Rename a folder, or a copy of it if it is in a layer of a container image."""
+def _restore(output: Path, new: Path | None, old: Path) -> None:
+    """Undo the replacement of one output, as far as it went."""
+    if old.exists():
+        shutil.rmtree(output, ignore_errors=True)
+        old.rename(output)
+    elif new is not None and not new.exists():
+        output.rename(new)
+
+
+def move(folder: Path, to: Path) -> None:
+    """Rename a folder, or a complete copy of it if it is in another file system or image layer."""
     try:
         folder.rename(to)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
         copy = to.with_name(f"{to.name}.copy")
-        shutil.copytree(folder, copy, symlinks=True)
-        copy.rename(to)  # complete
+        shutil.rmtree(copy, ignore_errors=True)  # of a killed process
+        try:
+            shutil.copytree(folder, copy, symlinks=True)
+            copy.rename(to)
+        except BaseException:
+            shutil.rmtree(copy, ignore_errors=True)
+            raise
         shutil.rmtree(folder)
 
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +19,6 @@ from ct2_triton import _core
 from ct2_triton.client import Tokenizer, TranslationClient
 from ct2_triton.errors import OutputError, SettingError, UnsupportedModelError
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.model_config import write_text_models
 from support.tiny import tiny_checkpoint
 
 pytestmark = pytest.mark.usefixtures("short_proofs")
@@ -114,18 +115,76 @@ def test_a_model_of_its_own_is_not_taken_for_a_text_model(
         assert _files(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "left"),
+    [("both", "ids", "-text"), ("both", "text", "-text"), ("stream", "both", "-stream")],
+)
+def test_no_text_model_is_left_with_the_files_of_another(
+    tmp_path: Path, first: str, then: str, left: str
+) -> None:
+    """It would have the special tokens and the versions of the model before."""
+    prepare(PrepareOptions("demo", tmp_path, "one", io=first))
+    before = _files(tmp_path)
+    options = PrepareOptions("nowhere/at-all", tmp_path, "one", io=then, force=True)
+    with pytest.raises(OutputError, match=f"one{left} shares the files of one, and --io {then} d"):
+        prepare(options)
+    assert _files(tmp_path) == before
+    prepare(PrepareOptions("demo", tmp_path, "one", io="auto", force=True))
+
+
+@pytest.mark.parametrize("name", ["model_path", "tokenizer_path"])
+def test_files_of_a_text_model_cannot_be_set(tmp_path: Path, name: str) -> None:
+    prepare(PrepareOptions("demo", tmp_path, "one", io="both"))
+    before = _files(tmp_path)
+    options = PrepareOptions("nowhere/at-all", tmp_path, "one", io="both", settings={name: "x"})
+    with pytest.raises(SettingError, match=f"--set {name}=x is not possible with one-text: "):
+        prepare(replace(options, force=True))
+    assert _files(tmp_path) == before
+
+
+def test_a_name_that_leaves_no_room_for_the_suffixes_is_refused(tmp_path: Path) -> None:
+    before = _files(tmp_path)
+    options = PrepareOptions("nowhere/at-all", tmp_path / "repository", "n" * 250, io="stream")
+    with pytest.raises(OutputError, match=r"n is longer than .* can be, by \d+ characters"):
+        prepare(options)
+    assert _files(tmp_path) == before
+
+
+def test_all_models_are_put_in_place_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(PrepareOptions("demo", tmp_path / "repository", "one", io="both"))
+    before = _files(tmp_path)
+    rename = Path.rename
+
+    def failing(path: Path, target: Path) -> Path:
+        if path.parent.suffix == ".tmp" and path.name == "one-text":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    options = PrepareOptions("demo", tmp_path / "repository", "one", io="both", force=True)
+    with pytest.raises(OutputError, match="one-text in place: Input/output error"):
+        prepare(replace(options, settings={"beam_size": "2"}))
+    assert _files(tmp_path) == before
+    monkeypatch.undo()
+    prepare(options)
+
+
 def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="io is 'words'; it must be one of ids, text"):
         prepare(PrepareOptions("demo", tmp_path, io="words"))
 
 
 def test_a_tokenizer_that_the_backend_cannot_read_is_refused(tmp_path: Path) -> None:
-    model = prepare(PrepareOptions("demo", tmp_path)).directory
-    for file in (model / "tokenizer").glob("*.model"):
-        file.unlink()
+    checkpoint = tmp_path / "checkpoint"
+    shutil.copytree(tiny_checkpoint("nllb"), checkpoint)
+    (checkpoint / "sentencepiece.bpe.model").unlink()
+    before = _files(tmp_path)
+    options = PrepareOptions(str(checkpoint), tmp_path / "repository", io="both")
     with pytest.raises(UnsupportedModelError, match="prepare it with --io ids"):
-        write_text_models(model, "both", force=False)
-    assert not (tmp_path / "demo-text").exists()
+        prepare(replace(options, placeholders=False))
+    assert _files(tmp_path) == before
 
 
 @pytest.mark.parametrize("can", [True, False])

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -47,6 +49,25 @@ def test_the_new_version_has_a_record_and_the_old_one_stays(demo: Path) -> None:
     assert record["model_version"] == 2
     assert set(record["files"]) == {f"model/{path.name}" for path in (demo / "2/model").iterdir()}
     assert [path.name for path in demo.parent.iterdir()] == ["demo"]
+    assert [path.name for path in demo.parent.parent.iterdir()] == ["repository"]
+
+
+def test_a_version_is_added_to_a_model_in_another_file_system(
+    demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def between_file_systems(path: Path, target: Path) -> Path:
+        if demo in target.parents and demo not in path.parents:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return rename(path, target)
+
+    (demo / "2.copy").mkdir()  # of a killed process
+    monkeypatch.setattr(Path, "rename", between_file_systems)
+    _add(demo.parent)
+    monkeypatch.undo()
+    verify(demo)
+    assert sorted(path.name for path in demo.iterdir() if path.is_dir()) == ["1", "2", "tokenizer"]
     assert [path.name for path in demo.parent.parent.iterdir()] == ["repository"]
 
 

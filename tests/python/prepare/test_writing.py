@@ -95,7 +95,16 @@ def test_an_existing_model_is_replaced_only_with_force(tmp_path: Path) -> None:
     assert (output / "file").read_text(encoding="utf-8") == "new"
 
 
-_REPLACE_IN_A_LAYER = """
+def test_a_repository_that_another_run_removed_is_made_again(tmp_path: Path) -> None:
+    """A run that fails removes the repository that it made, if nothing is in it."""
+    repository = tmp_path / "repository"
+    with written_at_once(repository / "m", force=False) as folder:
+        (folder / "file").touch()
+        repository.rmdir()
+    assert everything(tmp_path) == {"repository", "repository/m", "repository/m/file"}
+
+
+_REPLACE = """
 import sys
 from pathlib import Path
 from ct2_triton.prepare.writing import written_at_once
@@ -104,20 +113,36 @@ with written_at_once(Path(sys.argv[1]), force=True) as folder:
 """
 
 
+def mounting(options: str, folder: Path) -> list[str]:
+    """Returns the start of a command that mounts something, then runs what follows it."""
+    script = f'mount {options} && exec "$@"'
+    mount = ["unshare", "--mount", "sh", "-c", script, "sh"]
+    able = subprocess.run([*mount, "true"], cwd=folder, capture_output=True, check=False)
+    if able.returncode != 0:
+        pytest.skip(f"mount {options} is not possible here: {able.stderr.decode().strip()}")
+    return mount
+
+
+def test_a_mounted_folder_is_refused_before_any_work(tmp_path: Path) -> None:
+    output = tmp_path / "repository" / "m"
+    output.mkdir(parents=True)
+    command = [*mounting("-t tmpfs none repository/m", tmp_path), sys.executable, "-c", _REPLACE]
+    done = subprocess.run(
+        [*command, str(output)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "OutputError" in done.stderr
+    assert f"{output} is a mount point, which cannot be replaced" in done.stderr
+
+
 def test_a_model_in_a_layer_of_an_image_is_replaced(tmp_path: Path) -> None:
     """Overlay file systems, which containers run on, rename no folder of a lower layer."""
     write_file(tmp_path / "image" / "repository" / "m", "old")
     for name in ("changes", "work", "root"):
         (tmp_path / name).mkdir()
-    layers = "lowerdir=image,upperdir=changes,workdir=work"
-    script = f'mount -t overlay -o {layers} none root && exec "$@"'
-    mount = ["unshare", "--mount", "sh", "-c", script]
-    able = subprocess.run([*mount, "sh", "true"], cwd=tmp_path, capture_output=True, check=False)
-    if able.returncode != 0:
-        pytest.skip(f"no overlay file system can be mounted here: {able.stderr.decode().strip()}")
+    overlay = "-t overlay -o lowerdir=image,upperdir=changes,workdir=work none root"
     output = tmp_path / "root" / "repository" / "m"
-    replace = [sys.executable, "-c", _REPLACE_IN_A_LAYER, str(output)]
-    subprocess.run([*mount, "sh", *replace], cwd=tmp_path, check=True)
+    replace = [sys.executable, "-c", _REPLACE, str(output)]
+    subprocess.run([*mounting(overlay, tmp_path), *replace], cwd=tmp_path, check=True)
     changed = tmp_path / "changes" / "repository"
     assert [path.name for path in changed.iterdir()] == ["m"]
     assert (changed / "m" / "file").read_text(encoding="utf-8") == "new"
