@@ -59,9 +59,11 @@ def _verify(
             f"{folder / MANIFEST_NAME} is damaged: it lists no files; prepare the model again with "
             "ct2-prepare"
         )
-    there = [name for name in _names(folder) if name.partition("/")[0] not in apart]
-    if first_may_miss and not (folder / str(FIRST)).exists():
-        listed = {name: digest for name, digest in listed.items() if not _is_of_first(name)}
+    there = [name for name in _names(folder) if _folder_of(name) not in apart]
+    left_out = (
+        {*apart, str(FIRST)} if first_may_miss and not (folder / str(FIRST)).exists() else apart
+    )
+    listed = {name: digest for name, digest in listed.items() if _folder_of(name) not in left_out}
     missing = [name for name in listed if name not in there]
     changed = [name for name in listed if name in there and _differs(folder / name, listed[name])]
     damaged = [f"{name} is missing" for name in missing]
@@ -77,8 +79,8 @@ def _verify(
     return notes
 
 
-def _is_of_first(name: str) -> bool:
-    return name.partition("/")[0] == str(FIRST)
+def _folder_of(name: str) -> str:
+    return name.partition("/")[0]
 
 
 def _names(folder: Path) -> list[str]:

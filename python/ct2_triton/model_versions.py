@@ -24,6 +24,7 @@ from ct2_triton.prepared_model import (
     MANIFEST_NAME,
     STREAM_SUFFIX,
     TEXT_SUFFIX,
+    WEIGHTS_NAME,
     parse_config,
     read_json,
 )
@@ -41,11 +42,34 @@ HISTORY_NAME = "ct2_versions.json"
 FIRST = 1
 """The version that ct2-prepare writes by default."""
 
+LAST = 2**63 - 1
+"""The largest version that Triton can read; a folder with a larger number ends the server."""
+
 
 def versions_in(model: Path) -> tuple[int, ...]:
-    """List the versions of a model."""
+    """List the versions of a model.
+
+    Raises VersionError for a folder that no server could take for a version without ending.
+    """
     names = (entry.name for entry in model.iterdir() if entry.is_dir())
-    return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
+    versions = sorted(int(name) for name in names if name.isascii() and name.isdigit())
+    if versions and versions[-1] > LAST:
+        raise VersionError(
+            f"{model / str(versions[-1])} ends a server that reads it, because its number is above "
+            f"{LAST}, the last possible version: rename it"
+        )
+    return tuple(versions)
+
+
+def has_weights(model: Path, version: int) -> bool:
+    """Return whether a version of a model of this backend has weights, where it looks for them."""
+    config = read_config(model)
+    own = model / str(version)
+    if path := config.parameters["model_path"].string_value:
+        places = [model / path.replace("{version}", str(version))]
+    else:
+        places = [own / config.default_model_filename, own / "model", own]
+    return any((place / WEIGHTS_NAME).is_file() for place in places)
 
 
 def listed(versions: Sequence[int]) -> str:

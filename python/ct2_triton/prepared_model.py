@@ -43,6 +43,7 @@ FORMAT = 1
 MANIFEST_NAME = "ct2_model.json"
 CONFIG_NAME = "config.pbtxt"
 TOKENIZER_NAME = "tokenizer"
+WEIGHTS_NAME = "model.bin"
 LANGUAGES_NAME = "languages.json"
 
 _FEW_LANGUAGES = 24  # up to this number, a message names all

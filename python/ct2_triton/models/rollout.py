@@ -19,16 +19,19 @@ from ct2_triton.model_versions import (
     HISTORY_NAME,
     followed_by,
     followers,
+    has_weights,
     keep_serving,
     listed,
+    read_config,
     read_history,
     replace_text,
     serve_versions,
     versions_in,
     versions_served,
 )
+from ct2_triton.prepare.triton_config import BACKEND
 from ct2_triton.prepare.writing import locked
-from ct2_triton.prepared_model import CONFIG_NAME, FORMAT
+from ct2_triton.prepared_model import CONFIG_NAME, FORMAT, WEIGHTS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,13 +88,23 @@ def _switch(model: Path, wanted: Versions | None, take: Take | None) -> tuple[Ve
                 f"{model} has no version {listed(missing)}; there is: {listed(there)}"
             )
         for version in after:
-            verify_version(model, version)
+            _check(model, version)
         folders = [model, *followers(model)]
         if take is None and all(versions_served(folder) == after for folder in folders):
             raise VersionError(f"{model} serves {listed(after)} already")
         action = "rollback" if wanted is None else "promote"
         _change(folders, action, before, after, take or (lambda _: None))
     return before, after
+
+
+def _check(model: Path, version: int) -> None:
+    """Refuse a version that a server could not load, or whose files have changed."""
+    if read_config(model).backend == BACKEND and not has_weights(model, version):
+        raise VersionError(
+            f"version {version} of {model} has no {WEIGHTS_NAME}: prepare it with ct2-prepare "
+            "--as-version, or remove its folder"
+        )
+    verify_version(model, version)
 
 
 def _previous(model: Path, served: Versions) -> Versions:

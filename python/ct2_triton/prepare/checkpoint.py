@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import ConversionError, UnsupportedModelError
+from ct2_triton.prepared_model import WEIGHTS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 METADATA_FILE = "metadata.json"
 DECODER_FILE = "decoder.yml"
-MODEL_FILE = "model.bin"
 PACKAGE_SUFFIX = ".argosmodel"
 
 _SENTENCEPIECE_SUFFIXES = (".spm", ".model", ".bpe")
@@ -64,7 +64,7 @@ def layout_of(available: Collection[str]) -> Layout:
     if not found:
         raise UnsupportedModelError(
             f"there is no model: neither {CONFIG_FILE} and weights of transformers, nor "
-            f"{MODEL_FILE} of CTranslate2, nor a package (*{PACKAGE_SUFFIX}), nor {DECODER_FILE} "
+            f"{WEIGHTS_NAME} of CTranslate2, nor a package (*{PACKAGE_SUFFIX}), nor {DECODER_FILE} "
             "and *.npz of OPUS-MT, nor *.pt of OpenNMT-py"
         )
     if len(found) > 1:
@@ -93,7 +93,7 @@ def _weights(available: Collection[str]) -> list[tuple[str, Kind]]:
     """Return the files that are each a model."""
     found = []
     for name in sorted(available):
-        if PurePosixPath(name).name == MODEL_FILE:
+        if PurePosixPath(name).name == WEIGHTS_NAME:
             found.append((name, Kind.CTRANSLATE2))
         elif "/" in name:  # an Argos package has *.pt files of other programs in folders
             continue

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.errors import UnsupportedModelError
 from ct2_triton.prepare.triton_config import Parameter
 
 if TYPE_CHECKING:
@@ -110,6 +111,27 @@ _NUMBERS = (
     ("num_return_sequences", "num_hypotheses", 1, 1024),
 )
 
+# The options that are converted: how an error names their type, the type, the depth of lists.
+_KINDS: tuple[tuple[str, tuple[type, ...], int, tuple[str, ...]], ...] = (
+    (
+        "an integer",
+        (int,),
+        0,
+        (
+            *("num_beams", "num_return_sequences", "no_repeat_ngram_size", "top_k"),
+            *("max_length", "max_new_tokens", "min_length", "min_new_tokens"),
+        ),
+    ),
+    (
+        "a number",
+        (int, float),
+        0,
+        ("length_penalty", "repetition_penalty", "temperature", "top_p"),
+    ),
+    ("a list of token ids", (int,), 1, ("suppress_tokens",)),
+    ("a list of lists of token ids", (int,), 2, ("bad_words_ids",)),
+)
+
 _REASONS = {
     "forced_bos_token_id": "requests send the first token of an answer as TARGET_PREFIX",
     "forced_eos_token_id": "an answer that is cut at its limit has no end token",
@@ -173,6 +195,7 @@ class OwnSearch:
 def own_search(checkpoint: Checkpoint, rules: TokenRules) -> OwnSearch:
     """Convert a checkpoint's generation config."""
     config = checkpoint.generation_config
+    _check_types(config, checkpoint.source.id)
     rest = _meaningful(config)
     always_here = tuple(name for name in _ALWAYS_HERE if rest.get(name) is True)
     for name in always_here:
@@ -186,6 +209,24 @@ def own_search(checkpoint: Checkpoint, rules: TokenRules) -> OwnSearch:
         for name, value in rest.items()
     )
     return OwnSearch(tuple(parameters), always_here, tuple(left_out))
+
+
+def _check_types(config: Mapping[str, Any], source: str) -> None:
+    for kind, types, depth, names in _KINDS:
+        for name in names:
+            value = config.get(name)
+            if value is not None and not _is_of(value, types, depth):
+                raise UnsupportedModelError(
+                    f"the generation config of {source} has {name} {json.dumps(value)[:60]}, which "
+                    f"is not {kind}: correct it"
+                )
+
+
+def _is_of(value: object, types: tuple[type, ...], depth: int) -> bool:
+    """Return whether a value is of these types, or a list of such values, `depth` times."""
+    if depth == 0:
+        return isinstance(value, types) and not isinstance(value, bool)
+    return isinstance(value, list) and all(_is_of(one, types, depth - 1) for one in value)
 
 
 def _meaningful(config: Mapping[str, Any]) -> dict[str, Any]:

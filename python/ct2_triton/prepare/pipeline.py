@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError, UnsupportedModelError
-from ct2_triton.model_versions import followers
+from ct2_triton.model_versions import FIRST, LAST, followers
 from ct2_triton.prepare.new_model import NewModel
 from ct2_triton.prepare.options import (
     INSTANCE_KINDS,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepared_model import TokenRules
 
 _SHOWN = 5
+_MOST_ROWS = 2**31 - 1  # of the field in Triton's configuration
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -155,6 +156,7 @@ def _added_tokens(rules: TokenRules) -> Iterator[str]:
 
 
 def _check_choices(options: PrepareOptions) -> None:
+    _check_text(options)
     for name, value, allowed in (
         ("quantization", options.quantization, QUANTIZATIONS),
         ("instance kind", options.instance_kind, INSTANCE_KINDS),
@@ -162,8 +164,10 @@ def _check_choices(options: PrepareOptions) -> None:
     ):
         if value not in allowed:
             raise SettingError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
-    if options.max_batch_size < 0:
-        raise SettingError(f"max batch size {options.max_batch_size} is negative")
+    if not 0 <= options.max_batch_size <= _MOST_ROWS:
+        raise SettingError(
+            f"max batch size is {options.max_batch_size}; it must be from 0 to {_MOST_ROWS}"
+        )
     if options.as_version is not None:
         _check_version(options, options.as_version)
     if options.shortlist:
@@ -172,9 +176,20 @@ def _check_choices(options: PrepareOptions) -> None:
         QualityText.parse(entry)
 
 
+def _check_text(options: PrepareOptions) -> None:
+    """Refuse what cannot be written to the record: bytes in another encoding than UTF-8."""
+    shortlist = options.shortlist
+    of_shortlist = (*shortlist.entries, shortlist.licence or "") if shortlist else ()
+    for text in (options.source, *options.quality_texts, *of_shortlist, *options.settings.values()):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise SettingError(f"{text!r} is not UTF-8 ({error.reason}); rename it") from error
+
+
 def _check_version(options: PrepareOptions, version: int) -> None:
-    if version < 1:
-        raise SettingError(f"{version} is not a version: versions are 1, 2, 3 and so on")
+    if not FIRST <= version <= LAST:
+        raise SettingError(f"{version} is not a version: versions are 1, 2, 3 and so on, to {LAST}")
     if options.force:
         raise SettingError("--force replaces a whole model; --as-version replaces nothing")
     if options.io in ("both", "stream", "auto"):
@@ -216,7 +231,7 @@ def _fill(new: NewModel, checkpoint: Checkpoint, versions: dict[str, str]) -> No
     for line in _added_tokens(rules):
         report(line)
     _write_tokenizer(new.tokenizer, checkpoint, tokenizer, rules, vocabulary)
-    shortlist = build_shortlist(new, rules, vocabulary.target)
+    shortlist = build_shortlist(new, rules, family, vocabulary)
     search = own_search(checkpoint, rules)
     is_demo = options.source == shipped.NAME
     served = shipped.with_alignment(search) if is_demo else search

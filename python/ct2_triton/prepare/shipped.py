@@ -70,6 +70,8 @@ def copy_statistics(model: Path) -> None:
 def fill(new: NewModel) -> None:
     """Write all files of the model from the package, and last the manifest with the checksums."""
     from ct2_triton.prepare.conversion import copy_tokenizer
+    from ct2_triton.prepare.families import ExpectedVocabulary
+    from ct2_triton.prepare.families.prefixed import NLLB
     from ct2_triton.prepare.generation import own_search
     from ct2_triton.prepare.model_config import write_config
     from ct2_triton.prepare.quality import add_quality
@@ -83,8 +85,8 @@ def fill(new: NewModel) -> None:
     new.tokenizer.mkdir()
     copy_tokenizer(source, new.tokenizer)
     shutil.copyfile(FOLDER / LANGUAGES_NAME, new.tokenizer / LANGUAGES_NAME)
-    vocabulary = json.loads((FOLDER / "model" / VOCABULARY_NAME).read_text(encoding="utf-8"))
-    shortlist = build_shortlist(new, rules, vocabulary)
+    tokens = json.loads((FOLDER / "model" / VOCABULARY_NAME).read_text(encoding="utf-8"))
+    shortlist = build_shortlist(new, rules, NLLB(), ExpectedVocabulary(tuple(tokens)))
     search = with_alignment(own_search(source, rules))
     parameters = write_config(new, source, rules, search, shortlist)
     new.weights.mkdir(parents=True)

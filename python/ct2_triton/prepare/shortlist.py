@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ct2_triton.client.pieces import Pieces
+    from ct2_triton.prepare.families import ExpectedVocabulary, Family
     from ct2_triton.prepare.new_model import NewModel
     from ct2_triton.prepared_model import Language, TokenRules
 
@@ -127,16 +128,14 @@ class _Entry:
 
 
 def build_shortlist(
-    new: NewModel, rules: TokenRules, vocabulary: Sequence[str]
+    new: NewModel, rules: TokenRules, family: Family, expected: ExpectedVocabulary
 ) -> Shortlist | None:
-    """Build a list for each language that is named, or one for all; None if none is wanted.
-
-    `vocabulary` is in the order of its IDs.
-    """
+    """Build a list for each language that is named, or one for all; None if none is wanted."""
     options = new.options.shortlist
     if options is None:
         return None
-    entries = _read_entries(options.entries, rules)
+    vocabulary, special = expected.target, _special_ids(rules, expected)
+    entries = _read_entries(options.entries, rules, family)
     pieces = read_pieces(new.tokenizer, rules, of_targets=True)
     texts = [
         count_text(entry.text, pieces, entry.script, entry.code or "the model")
@@ -145,8 +144,8 @@ def build_shortlist(
         for entry in entries
     ]
     writable = _writable(vocabulary)
-    kept = writable & _kept_always(rules, vocabulary, pieces)
-    own = writable & pieces.text_ids - kept - _named_ids(entries) - set(rules.special_ids)
+    kept = writable & _kept_always(special, rules, vocabulary, pieces)
+    own = writable & pieces.text_ids - kept - _named_ids(entries) - special
     sources = list(zip(entries, texts, strict=True))
     chosen = [_chosen(entry, text, own, vocabulary, options.size) for entry, text in sources]
     lists = [
@@ -186,8 +185,8 @@ def _tokens(ids: Iterable[int], vocabulary: Sequence[str]) -> tuple[str, ...]:
     return tuple(vocabulary[i] for i in sorted(ids))
 
 
-def _read_entries(entries: Sequence[str], rules: TokenRules) -> list[_Entry]:
-    found = [_read_entry(entry.strip(), rules) for entry in entries]
+def _read_entries(entries: Sequence[str], rules: TokenRules, family: Family) -> list[_Entry]:
+    found = [_read_entry(entry.strip(), rules, family) for entry in entries]
     codes = [entry.code for entry in found]
     for code in codes:
         if codes.count(code) > 1:
@@ -198,7 +197,7 @@ def _read_entries(entries: Sequence[str], rules: TokenRules) -> list[_Entry]:
     return found
 
 
-def _read_entry(entry: str, rules: TokenRules) -> _Entry:
+def _read_entry(entry: str, rules: TokenRules, family: Family) -> _Entry:
     targets = [language for language in rules.languages if language.target]
     name, equals, file = entry.partition("=")
     if not name or (equals and not file):
@@ -216,7 +215,7 @@ def _read_entry(entry: str, rules: TokenRules) -> _Entry:
         except UnknownLanguageError as error:
             hint = _hint(name, one_target=len(targets) == 1)
             raise SettingError(f"--shortlist-from: {error}{hint}") from error
-    script = script_of(language, rules.family) if language else None
+    script = script_of(language, family) if language else None
     if not file and script is None:
         raise SettingError(
             f"--shortlist-from: the script of {name} is not known; give a text, {name}=file"
@@ -239,7 +238,18 @@ def _writable(vocabulary: Sequence[str]) -> set[int]:
     return set(first.values())
 
 
-def _kept_always(rules: TokenRules, vocabulary: Sequence[str], pieces: Pieces) -> set[int]:
+def _special_ids(rules: TokenRules, expected: ExpectedVocabulary) -> set[int]:
+    """Return the IDs of special tokens in an answer; those of the rules are in a source."""
+    special = {*rules.special_ids, *rules.end_ids, rules.unk_id}
+    if expected.answers is None:
+        return {i for i in {*special, rules.pad_id} if i < len(expected.tokens)}
+    names = {expected.tokens[i] for i in special if i < len(expected.tokens)}
+    return {i for i, token in enumerate(expected.answers) if token in names}
+
+
+def _kept_always(
+    special: set[int], rules: TokenRules, vocabulary: Sequence[str], pieces: Pieces
+) -> set[int]:
     """Return special tokens, and single characters, bytes, digits, punctuation and symbols."""
     languages = {
         token_id
@@ -250,10 +260,9 @@ def _kept_always(rules: TokenRules, vocabulary: Sequence[str], pieces: Pieces) -
             *entry.target_prefix_ids,
         )
     }
-    special = {*rules.special_ids, *rules.end_ids, rules.unk_id, rules.pad_id} - languages
-    return {i for i in special if i < len(vocabulary)} | {
+    return (special - languages) | {
         i
-        for i in pieces.text_ids - set(rules.special_ids)
+        for i in pieces.text_ids - special
         if i < len(vocabulary) and (spells(vocabulary[i]) or belongs(vocabulary[i], None))
     }
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from ct2_triton.client.pieces import Pieces
+    from ct2_triton.prepare.families import Family
     from ct2_triton.prepare.options import ShortlistOptions
     from ct2_triton.prepared_model import Language
 
@@ -156,19 +157,17 @@ _PARTS = {
 }
 
 
-def script_of(language: Language, family: str) -> str | None:
+def script_of(language: Language, family: Family) -> str | None:
     """Return the ISO 15924 code of the script of a model's language.
 
     It is that of the language's code, which the family interprets, else the usual one by CLDR's
     likely subtags; None if it is not known, as for a group of languages.
     """
-    from ct2_triton.prepare.families import FAMILIES
-
     if match := _SCRIPT_OF_CODE.search(language.code):
         return match[1] if _is_script(match[1]) else None
     import langcodes
 
-    tag = next(known for known in FAMILIES if known.name == family).language_tag(language.code)
+    tag = family.language_tag(language.code)
     # For an unknown subtag, CLDR's likely script would be that of English.
     if not tag or not langcodes.tag_is_valid(tag):
         return None

@@ -88,7 +88,7 @@ class TritonConfig:
         from google.protobuf import text_format
         from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-        lines = [f"# {line}" for line in self.comment]
+        lines = [f"# {' '.join(line.splitlines())}" for line in self.comment]
         body = text_format.MessageToString(self._message_without_parameters(), as_utf8=True)
         lines.append(body.rstrip("\n"))
         if self.max_batch_size == 0:  # the text format omits zeros, but Triton needs this one

@@ -25,6 +25,28 @@ def demo(tmp_path: Path) -> Path:
     return prepare(PrepareOptions("demo", tmp_path / "repository", as_version=2)).directory
 
 
+def test_a_folder_without_weights_is_not_promoted(demo: Path) -> None:
+    before = _files(demo)
+    (demo / "3" / "model").mkdir(parents=True)
+    with pytest.raises(VersionError, match=rf"version 3 of {demo} has no model\.bin: prepare it"):
+        promote(demo, [3], None)
+    assert _files(demo) == before
+    (demo / "3" / "model.bin").touch()  # where the backend looks, too
+    promote(demo, [3], None)
+
+
+def test_a_number_that_no_server_can_read_is_named(
+    demo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (demo / str(2**63)).mkdir()
+    repository = ["--model-repository", str(demo.parent)]
+    for action in (["list"], ["promote", "demo", "2"], ["promote", "demo", str(2**63)]):
+        assert models([*action, *repository]) == 1
+        assert f"{demo / str(2**63)} ends a server that reads it" in capsys.readouterr().err
+    (demo / str(2**63)).rmdir()
+    assert models(["promote", "demo", "2", *repository]) == 0
+
+
 _SILENT = """
 import os
 from concurrent.futures import ThreadPoolExecutor

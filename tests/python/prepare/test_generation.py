@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ct2_triton.errors import VerificationError
+from ct2_triton.errors import UnsupportedModelError, VerificationError
 from ct2_triton.prepare import PrepareOptions, generation, prepare
 from ct2_triton.prepare.verification import own_search, probes
 from ct2_triton.prepared_model import PreparedModel
@@ -77,6 +78,25 @@ def test_greedy_options_are_carried_over_and_proved(
     assert proof["rows_equal"] == proof["rows"] == 5
     assert proof["reasons"] == []
     assert any("5 of 5 sentences are those of generate" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("max_length", "10", "an integer"),
+        ("num_beams", 1.5, "an integer"),
+        ("repetition_penalty", True, "a number"),
+        ("suppress_tokens", 5, "a list of token ids"),
+        ("bad_words_ids", [5], "a list of lists of token ids"),
+    ],
+)
+def test_an_option_of_another_type_is_named(
+    tmp_path: Path, checkpoint_copy: Copy, name: str, value: object, kind: str
+) -> None:
+    text = re.escape(f"{name} {json.dumps(value)}, which is not {kind}: correct it")
+    with pytest.raises(UnsupportedModelError, match=text):
+        prepare_with(checkpoint_copy("nllb"), tmp_path / "repository", **{name: value})
+    assert not (tmp_path / "repository").exists()
 
 
 def test_options_that_differ_by_design_are_explained(tmp_path: Path) -> None:

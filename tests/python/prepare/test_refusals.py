@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ct2_triton.errors import (
     VerificationError,
 )
 from ct2_triton.prepare import PrepareOptions, conversion, environment, prepare
+from ct2_triton.prepare.options import ShortlistOptions
 from ct2_triton.prepare.verification import comparison
 from ct2_triton.prepare.verification.comparison import (
     GreedyModel,
@@ -282,6 +284,10 @@ def test_impossible_settings_are_refused_by_the_backends_own_code(
         ({"quantization": "int4"}, "int4"),
         ({"instance_kind": "tpu"}, "tpu"),
         ({"max_batch_size": -1}, "-1"),
+        ({"max_batch_size": 2**31}, "2147483648; it must be from 0 to 2147483647"),
+        ({"source": "m\udcfc"}, r"'m\\udcfc' is not UTF-8"),
+        ({"quality_texts": ("m\udcfc",)}, "is not UTF-8"),
+        ({"shortlist": ShortlistOptions(("m\udcfc",))}, "is not UTF-8"),
         ({"name": "a/b"}, "a/b"),
         ({"name": ".hidden"}, "hidden"),
         ({"name": ""}, "name of a model"),
@@ -290,7 +296,7 @@ def test_impossible_settings_are_refused_by_the_backends_own_code(
 def test_impossible_options_are_refused(
     tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
-    source = str(tiny_checkpoint("nllb"))
+    options = PrepareOptions(str(tiny_checkpoint("nllb")), tmp_path / "repository")
     with pytest.raises(SettingError, match=message):
-        prepare(PrepareOptions(source, tmp_path / "repository", **changes))  # type: ignore[arg-type]
+        prepare(replace(options, **changes))  # type: ignore[arg-type]
     assert not (tmp_path / "repository").exists()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ct2_triton import cli
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import PrepareError, SettingError
 from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.families import FAMILIES
 from ct2_triton.prepare.options import ShortlistOptions
 from ct2_triton.prepare.shortlist_text import belongs, letters, script_of, spells
 from ct2_triton.prepare.writing import checksums
@@ -248,7 +250,25 @@ def test_letters_by_script() -> None:
     ],
 )
 def test_the_script_of_a_language(code: str, family: str, script: str | None) -> None:
-    assert script_of(Language(code), family) == script
+    (known,) = (known for known in FAMILIES if known.name == family)
+    assert script_of(Language(code), known) == script
+
+
+def test_a_list_for_a_model_with_a_vocabulary_for_each_side(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path, german: Path
+) -> None:
+    """The list has the tokens of the target's vocabulary, special ones by their name."""
+    checkpoint = checkpoint_copy("marian-two")
+    shortlist = ShortlistOptions((f"de={german}",))
+    model = prepare(PrepareOptions(str(checkpoint), tmp_path / "repository", shortlist=shortlist))
+    pieces = read_pieces(model.tokenizer_folder, model.rules, of_targets=True)
+    file = model.model_folder / "target_vocabulary.json"
+    names = json.loads(file.read_text(encoding="utf-8"))
+    lines = [line for number, line in enumerate(GERMAN) if number % 10 != 9]
+    counted = {names[i] for line in lines for i in pieces.encode(line)}
+    assert {"</s>", "<unk>"} | counted <= set(tokens_of(model))
+    (found,) = model.manifest["shortlist"]["languages"]
+    assert (found["code"], found["script"]) == ("de", "Latn")
 
 
 @pytest.mark.parametrize(

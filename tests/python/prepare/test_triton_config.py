@@ -34,7 +34,7 @@ EXAMPLE = TritonConfig(
         Parameter("odd", 'a "quoted" \\ µ\nvalue'),
     ),
     instance_kind="cpu",
-    comment=("Two", "lines"),
+    comment=("Two", "lines\nof comments"),
 )
 
 
@@ -67,7 +67,7 @@ def test_a_batch_size_of_zero_is_written_out() -> None:
 
 def test_reasons_stand_above_their_parameters() -> None:
     lines = EXAMPLE.to_text().splitlines()
-    assert lines[:2] == ["# Two", "# lines"]
+    assert lines[:2] == ["# Two", "# lines of comments"]
     position = lines.index("# A reason.")
     assert lines[position + 2] == '  key: "beam_size"'
 

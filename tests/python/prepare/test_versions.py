@@ -83,6 +83,10 @@ def test_damage_is_found_in_each_version(demo: Path) -> None:
     _add(demo.parent)
     shutil.rmtree(demo / "1")
     verify(demo)
+    serve_versions(demo, [2])
+    _add(demo.parent, 1)
+    assert record_of(demo, 1)["model_version"] == 1
+    verify(demo)
     (demo / "tokenizer" / "sentencepiece.bpe.model").unlink()
     with pytest.raises(PreparedModelError, match="tokenizer/sentencepiece.bpe.model is missing"):
         verify(demo)
@@ -146,6 +150,11 @@ def test_lines_behind_the_written_policy_are_not_lost(demo: Path) -> None:
         ({"version": 1}, VersionError, "has a version 1 already, and no .* the next is 2"),
         ({"name": "nowhere"}, VersionError, "nothing to add version 2 to"),
         ({"version": 0}, SettingError, "0 is not a version"),
+        (
+            {"version": 2**63},
+            SettingError,
+            "is not a version: .* to 9223372036854775807",
+        ),
         ({"force": True}, SettingError, "--as-version replaces nothing"),
         ({"io": "both"}, SettingError, "say --io ids"),
         ({"io": "stream"}, SettingError, "--io stream writes several models; .* say --io ids"),

@@ -20,7 +20,6 @@ from ct2_triton.errors import (
 from ct2_triton.prepare.checkpoint import (
     CONFIG_FILE,
     DECODER_FILE,
-    MODEL_FILE,
     Checkpoint,
     Kind,
     layout_in,
@@ -30,6 +29,7 @@ from ct2_triton.prepare.converted.files import Vocabularies, read_header, read_v
 from ct2_triton.prepare.converted.rules import build_rules, ends_source, find_languages
 from ct2_triton.prepare.verification.comparison import ConvertedModel
 from ct2_triton.prepare.verification.probes import choose_probes
+from ct2_triton.prepared_model import WEIGHTS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -210,7 +210,7 @@ def _fill(new: NewModel, checkpoint: Checkpoint, versions: dict[str, str]) -> No
     tokenizers = files.find_tokenizer_files(checkpoint.folder)
     new.weights.parent.mkdir()
     vocabularies = _write_model(new, checkpoint)
-    header = read_header(new.weights / MODEL_FILE)
+    header = read_header(new.weights / WEIGHTS_NAME)
     check_rows(header, vocabularies)
     config = files.read_config(new.weights)
     known = find_languages(checkpoint.folder, vocabularies, options.language_pair)
@@ -242,10 +242,10 @@ def _write_model(new: NewModel, checkpoint: Checkpoint) -> Vocabularies:
     if layout.kind in _CONVERTED_ALREADY:
         root = checkpoint.folder / layout.root
         vocabularies = read_vocabularies(root)
-        stored = read_header(root / MODEL_FILE).quantization
+        stored = read_header(root / WEIGHTS_NAME).quantization
         new.report(f"the weights stay as they are stored, in {stored}")
         output.mkdir()
-        shutil.copyfile(root / MODEL_FILE, output / MODEL_FILE)
+        shutil.copyfile(root / WEIGHTS_NAME, output / WEIGHTS_NAME)
         config = json.dumps(files.read_config(root), indent=2)
         (output / CONFIG_FILE).write_text(config + "\n", encoding="utf-8")
         vocabularies.write(output)
