@@ -96,7 +96,7 @@ class FileRoutes:
         target = self._translator.code_of(wanted.target)
         composed = await aside(sum(map(len, texts)), file.compose, texts)
         kept = await self._shelf.put(file.name_in(target), composed)
-        address = self._admission.limits.address or request.url.origin()
+        address = self._admission.limits.address or _origin(request)
         path = quote(_PATH.format(name=kept))
         end: dict[str, Any] = {"translatedFileUrl": f"{address}{path}"}
         yield {**end, "lostTerms": list(lost)} if lost else end
@@ -132,3 +132,12 @@ class FileRoutes:
         except Exception:
             _LOG.exception("a file's translation failed")
             yield {"error": FAILED}
+
+
+def _origin(request: web.Request) -> str:
+    """Return the server's address as the client named it; one that named none gets the socket's."""
+    host = request.headers.get("Host")
+    if not host and request.transport is not None:
+        name, port = request.transport.get_extra_info("sockname")[:2]
+        host = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+    return f"{request.scheme}://{host}"

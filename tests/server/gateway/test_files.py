@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -50,6 +51,24 @@ async def good(site: Site) -> None:
     status, answer = await site.post("/translate_file", None, data=form("a.txt", SENTENCE.encode()))
     assert status == 200
     assert await fetch(site, answer["translatedFileUrl"]) == ("a_de.txt", GERMAN)
+
+
+@pytest.mark.parametrize("head", ["HTTP/1.0\r\n", "HTTP/1.1\r\nHost:\r\n"])
+async def test_a_client_that_names_no_host_gets_the_address_of_the_socket(
+    site: Site, head: str
+) -> None:
+    part = '--x\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    fields = {"source": "en", "target": "de", 'file"; filename="a.txt': SENTENCE}
+    body = ("".join(part.format(*field) for field in fields.items()) + "--x--\r\n").encode()
+    reader, stream = await asyncio.open_connection(*site.url.removeprefix("http://").split(":"))
+    kind = "Content-Type: multipart/form-data; boundary=x\r\nConnection: close\r\n"
+    length = f"Content-Length: {len(body)}\r\n\r\n"
+    stream.write(f"POST /translate_file {head}{kind}{length}".encode() + body)
+    _, _, answer = (await reader.read()).partition(b"\r\n\r\n")
+    stream.close()
+    url = json.loads(answer)["translatedFileUrl"]
+    assert url.startswith(f"{site.url}/")
+    assert await fetch(site, url) == ("a_de.txt", GERMAN)
 
 
 @pytest.mark.parametrize("source", ["en", "auto"])
