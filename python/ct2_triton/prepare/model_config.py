@@ -110,7 +110,7 @@ def check_text_models(model: Path, options: PrepareOptions) -> None:
                 "replace it; choose another --name or --io, or move it away"
             )
         check_output(output, force=options.force)
-    if options.force and (left := [path for path in followers(model) if path.name not in names]):
+    if left := [path for path in followers(model) if path.name not in names]:
         raise OutputError(
             f"{left[0]} shares the files of {model.name}, and --io {options.io} does not replace "
             "it: choose --io auto, which replaces both with the model, or move it away"

@@ -129,6 +129,9 @@ def test_no_text_model_is_left_with_the_files_of_another(
     with pytest.raises(OutputError, match=f"one{left} shares the files of one, and --io {then} d"):
         prepare(options)
     assert _files(tmp_path) == before
+    shutil.rmtree(tmp_path / "one")
+    with pytest.raises(OutputError, match=f"one{left} shares the files|one-text exists already"):
+        prepare(replace(options, force=False))
     prepare(PrepareOptions("demo", tmp_path, "one", io="auto", force=True))
 
 
