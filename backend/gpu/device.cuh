@@ -30,13 +30,15 @@ __device__ inline unsigned char* SharedMemory() {
 __device__ inline void Mma(float (&sums)[4], const unsigned (&x)[4], const unsigned (&w)[2],
                            const Half&) {
 #if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(w[0]), "r"(w[1]));
 #else
   for (int i = 0; i < 2; ++i) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
         "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
         : "r"(x[2 * i]), "r"(x[2 * i + 1]), "r"(w[i]));
@@ -48,7 +50,8 @@ __device__ inline void Mma(float (&sums)[4], const unsigned (&x)[4], const unsig
 #define CT2T_HAS_BFLOAT
 __device__ inline void Mma(float (&sums)[4], const unsigned (&x)[4], const unsigned (&w)[2],
                            const Bfloat&) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(w[0]), "r"(w[1]));

@@ -2,6 +2,7 @@
 // Embeddings, alignments, and packing of matrices into tiles.
 #pragma once
 
+#include "choice.cuh"
 #include "numbers.cuh"
 
 namespace ct2triton::gpu {
@@ -55,25 +56,24 @@ __device__ void Embed(const EmbedArgs& a) {
   a.rows.slot[row] = runs ? a.slots[static_cast<size_t>(sequence) * a.slots_stride + position] : -1;
 }
 
-// The source position with the most attention in a step (the first of equal ones), in one thread.
+// The source position with the most attention in a step: the first of equal ones. In one warp.
 __device__ inline void Align(const AlignArgs& a) {
   const int output = blockIdx.x, row = a.output_rows[output];
-  if (threadIdx.x != 0 || a.rows.position[row] < 0) return;
+  if (a.rows.position[row] < 0) return;
   const Rule& rule = a.rules[a.rows.sequence[row]];
-  float most = -1;
-  int place = 0;
-  for (int i = 0; i < rule.sources; ++i) {
+  Ranked most = {-1, 0};
+  for (int i = threadIdx.x; i < rule.sources; i += 32) {
     float sum = 0;
     for (int h = 0; h < a.count; ++h) {
       const size_t line = static_cast<size_t>(row) * a.all_heads + a.heads[h];
       sum += a.weights[line * a.stride + rule.first_source + i];
     }
-    if (sum <= most) continue;
-    most = sum;
-    place = i;
+    if (sum > most.value) most = {sum, i};
   }
-  a.chosen[output].aligned = place;
-  a.chosen[output].alignment_weight = most / a.count;
+  most = FirstOfWarp(most);
+  if (threadIdx.x != 0) return;
+  a.chosen[output].aligned = most.output;
+  a.chosen[output].alignment_weight = most.value / a.count;
 }
 
 __device__ inline float NumberAt(const void* from, int kind, size_t i) {

@@ -343,6 +343,7 @@ def _state(server: TritonServer, name: str) -> tuple[str, str]:
         (700, "an illegal memory access was encountered"),
         (214, "uncorrectable ECC error encountered"),
         (999, "an error of the emulation"),
+        (810, "an error of the emulation"),
     ],
 )
 def test_models_of_a_lost_device_fail_at_once_and_those_of_the_processor_go_on(
@@ -407,6 +408,16 @@ def test_a_device_that_fails_otherwise_leaves_its_rows_to_calls(
     assert done["refused"] == 1  # later requests do not try the device
     assert done["passes"] > 0
     assert done["call"] > 0
+
+
+def test_pages_of_running_rows_are_counted(
+    server: TritonServer, connection: Connection, truths: dict[str, GpuTruth]
+) -> None:
+    long = {"beam_size": 4, "min_decoding_length": 90, "max_decoding_length": 99}
+    pending = connection.start("marian", [truths["marian"].sources(5)[0]], **long)
+    wait_until(lambda: work(server, "marian")["cache"] > 0)
+    pending.get_result()
+    wait_until(lambda: work(server, "marian")["cache"] == 0)
 
 
 def test_a_driver_that_does_not_load_the_kernels_leaves_the_model_to_calls(

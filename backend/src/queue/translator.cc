@@ -68,6 +68,7 @@ TranslatorState& TranslatorState::operator+=(const TranslatorState& other) {
   busy_ns += other.busy_ns;
   decoding_threads = std::max(decoding_threads, other.decoding_threads);
   cache_bytes += other.cache_bytes;
+  gpu_cache_bytes += other.gpu_cache_bytes;
   loops += other.loops;
   call_loads += other.call_loads;
   return *this;
@@ -134,6 +135,10 @@ void Translator::Withdraw(const RowListener& listener, const Error& error) noexc
 }
 
 size_t Translator::waiting() const { return share_->rows->value(); }
+
+size_t Translator::Ahead(std::string_view tenant, size_t rows, size_t most) const {
+  return work_->Ahead(tenant, rows, std::min(most, waiting()));
+}
 
 size_t Translator::unanswered() const {
   const size_t rows = waiting();  // first, since they will be decoded

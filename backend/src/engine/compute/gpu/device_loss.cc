@@ -8,7 +8,6 @@ namespace ct2triton::gpu {
 
 bool LosesDevice(int code) {
   switch (code) {  // of CUresult
-    case 46:       // the device is unavailable
     case 214:      // an uncorrectable ECC error
     case 220:      // an uncorrectable NVLink error
     case 226:      // a contained error
@@ -22,6 +21,9 @@ bool LosesDevice(int code) {
     case 717:      // an invalid address space
     case 718:      // an invalid program counter
     case 719:      // a launch failed
+    case 721:      // tensor memory was not completely freed
+    case 806:      // the connection to the MPS server failed
+    case 810:      // an MPS client was ended
     case 999:      // unknown, as when a device falls off the bus
       return true;
     default:

@@ -146,6 +146,7 @@ void Gpu::Release() noexcept {
   staging_.reset();
   if (stream_ != nullptr) driver_.stream_destroy(stream_);
   if (module_ != nullptr) driver_.module_unload(module_);
+  driver_.context_set(nullptr);  // which may end now
   driver_.context_release(device_);
 }
 
@@ -184,7 +185,7 @@ void Gpu::CopyTo(Address to, const void* from, size_t bytes) const {
   if (bytes == 0) return;  // `from` may be null
   const void* there = bytes <= kStagedAtOnce ? staging_->Put(from, bytes) : from;
   Check(driver_.copy_to(to, there, bytes, stream_), "copying to the device fails");
-  // The driver has read memory that is not pinned when this returns.
+  // The driver may read other memory than `there` until Wait().
 }
 
 void Gpu::CopyFrom(void* to, Address from, size_t bytes) const {

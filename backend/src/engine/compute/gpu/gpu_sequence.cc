@@ -57,6 +57,7 @@ int GpuDecoder::AddList(const std::vector<int>& tokens) {
   }
   lists_.push_back(weights_.Select(tokens));
   list_ids_.emplace_back(gpu_, tokens);
+  gpu_.Wait();  // the driver may still read `tokens`
   list_tokens_.push_back(tokens);
   return static_cast<int>(lists_.size()) - 1;
 }
@@ -136,11 +137,13 @@ int GpuDecoder::Join(int encoding, size_t prompt, const std::shared_ptr<Pages>& 
   return name;
 }
 
-// Gives the sequence slots in order for this many tokens.
+// Gives the sequence slots in order for at least this many tokens: all of its pages, so that few
+// steps copy to the device.
 void GpuDecoder::Reserve(int name, size_t tokens) {
   GpuSequence& sequence = Known(name);
   sequence.cache->Reserve(tokens);
   if (tokens <= sequence.in_order) return;
+  tokens = std::min(sequence.cache->slots(), limits_.target_tokens);
   std::vector<int> slots;
   for (size_t i = sequence.in_order; i < tokens; ++i) slots.push_back(sequence.cache->SlotOf(i));
   table_.Put(static_cast<size_t>(name) * limits_.target_tokens + sequence.in_order, slots.data(),

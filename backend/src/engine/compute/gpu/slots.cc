@@ -57,6 +57,7 @@ void Slots::Release(const std::vector<int>& pages) noexcept {
 }
 
 void Pages::Clear() noexcept {
+  if (first_slots_.empty()) return;
   slots_->Release(first_slots_);
   first_slots_.clear();
 }

@@ -67,6 +67,7 @@ class Pages {
     return first_slots_[place >> Slots::kPageShift] + static_cast<int>(place % Slots::kPageSlots);
   }
   const std::vector<int>& first_slots() const { return first_slots_; }
+  size_t slots() const { return first_slots_.size() << Slots::kPageShift; }  // reserved
 
  private:
   Slots* const slots_;

@@ -114,14 +114,16 @@ const ModelWeights::Packed& ModelWeights::Pack(const std::string& scope) {
   std::vector<float> scale;
   const int64_t step = Padded(static_cast<int64_t>(kPackedAtOnce / sizeof(float)) / args.k + 1);
   WeightRows::Block block;
+  Buffer<std::byte> plain;  // the first block is the largest
   for (int64_t first = 0; first < rows.outputs(); first += step) {
     args.n = static_cast<int>(std::min(step, rows.outputs() - first));
     rows.Read(first, args.n, &block);
-    const Buffer<std::byte> plain(*gpu_, block.rows);
+    if (plain.count() < block.rows.size()) plain = {*gpu_, block.rows.size()};
+    plain.Put(0, block.rows.data(), block.rows.size());
     args.from = plain.get();
     args.to = tiles.get() + static_cast<size_t>(first) * row_bytes;
     gpu_->Launch("pack", static_cast<unsigned>(Padded(args.n)), 1, kPackThreads, 0, args);
-    gpu_->Wait();  // before `plain` is freed
+    gpu_->Wait();  // before `plain` is used again
     for (int64_t i = 0; int8_ && i < args.n; ++i) {
       scale.push_back(1 / block.scales[static_cast<size_t>(i)]);
     }
