@@ -21,6 +21,7 @@
 #include "bindings.h"
 #include "config/parameters.h"
 #include "engine/loaded_model.h"
+#include "engine/loop/step_budget.h"
 #include "engine/loop/step_times.h"
 #include "queue/admission.h"
 #include "queue/admission_room.h"
@@ -130,9 +131,11 @@ std::vector<std::vector<size_t>> PyTakeEncoded(
 }
 
 // `events`: a tenant, the number of rows in its request and their tokens, and the number of rows
-// then taken one at a time. Returns the tenants of the rows taken, in order.
+// then taken one at a time; each runs at once for as many steps as `steps` says of its tenant.
+// Returns the tenants of the rows taken, in order.
 std::vector<std::string> PyTenantOrder(
-    const std::vector<std::tuple<std::string, size_t, size_t, size_t>>& events) {
+    const std::vector<std::tuple<std::string, size_t, size_t, size_t>>& events,
+    const std::map<std::string, int64_t>& steps) {
   RowQueue queue([] {});
   const QueueShare share(events.size());
   std::vector<std::string> order;
@@ -147,10 +150,45 @@ std::vector<std::string> PyTenantOrder(
       for (const Job& job :
            queue.TakeRows(bounds, [](const CheckedRow&) { return SourceState::kNew; })) {
         order.emplace_back(job.waiters.front().listener->tenant());
+        const auto ran = steps.find(order.back());
+        if (ran != steps.end()) ChargeSteps(job, ran->second);
       }
     }
   }
   return order;
+}
+
+// `requests`: the rows of each that waits. How many of them the last of `rows` new ones follows,
+// once `taken` have been taken.
+size_t PyRowsAhead(const std::vector<size_t>& requests, size_t taken, size_t rows) {
+  RowQueue queue([] {});
+  const QueueShare share(requests.size());
+  size_t all = 0;
+  for (const size_t count : requests) {
+    std::vector<CheckedRow> added(count);
+    std::vector<size_t> positions(count);
+    for (CheckedRow& row : added) row.source = {static_cast<int64_t>(++all)};
+    queue.Add(std::move(added), positions, std::make_shared<IgnoringRowListener>(), share);
+  }
+  const AdmissionBounds bounds{taken, LoopSettings().encode_tokens, {}, 0, 0};
+  if (taken > 0) queue.TakeRows(bounds, [](const CheckedRow&) { return SourceState::kNew; });
+  return queue.Ahead("", rows, all);
+}
+
+// How many of `steps` steps each row takes part in. `costs`: of each, and whether it is wide.
+std::vector<size_t> PyStepsTaken(const std::vector<std::pair<double, bool>>& costs, size_t steps) {
+  StepBudget budget;
+  std::vector<double> turns(costs.size());
+  std::vector<StepCost> rows;
+  for (size_t i = 0; i < costs.size(); ++i) {
+    rows.push_back({costs[i].first, costs[i].second, &turns[i]});
+  }
+  std::vector<size_t> taken(costs.size());
+  for (size_t step = 0; step < steps; ++step) {
+    const std::vector<bool> chosen = budget.Choose(rows);
+    for (size_t i = 0; i < costs.size(); ++i) taken[i] += chosen[i] ? 1 : 0;
+  }
+  return taken;
 }
 
 // Rows with these beams, of `tenants` tenants in rotation, wait for a full loop. Returns the
@@ -277,7 +315,13 @@ void BindQueue(py::module_& module) {
              "many tenants in turn.");
   module.def("undisturbed_step_ns", &UndisturbedStep_ns, py::arg("times_ns"),
              "What a step takes by itself, of the times of some.");
+  module.def("rows_ahead", &PyRowsAhead, py::arg("requests"), py::arg("taken"), py::arg("rows"),
+             "Waiting rows that the last row of a new request follows.");
+  module.def(
+      "steps_taken", &PyStepsTaken, py::arg("costs"), py::arg("steps"),
+      "How many steps each row of a loop takes part in, by its cost and whether it is wide.");
   module.def("tenant_order", &PyTenantOrder, py::arg("events"),
+             py::arg("steps") = std::map<std::string, int64_t>(),
              "Whose rows a queue hands out, in order. `events`: tenant, rows of a request, tokens "
              "of each, rows that are then taken.");
   module.def("share_cores", &PyShareCores, py::arg("cores"), py::arg("works"),

@@ -92,6 +92,25 @@ def test_a_request_of_many_rows_takes_turns_with_those_that_come_later(
     assert sum(translator.calls) == 62
 
 
+@pytest.mark.parametrize(
+    ("requests", "taken", "rows", "ahead"),
+    [
+        ([], 0, 1, 0),
+        ([1] * 40, 0, 1, 40),  # of small requests, all come first
+        ([1] * 40, 30, 1, 10),
+        ([256], 0, 1, 1),
+        ([256], 20, 1, 0),
+        ([256], 20, 3, 2),  # a row of each in turn
+        ([256, 256], 0, 1, 2),
+        ([256, 256, 256], 0, 4, 12),
+    ],
+)
+def test_how_many_rows_a_new_one_follows(
+    requests: list[int], taken: int, rows: int, ahead: int
+) -> None:
+    assert _core.rows_ahead(requests, taken, rows) == ahead
+
+
 @pytest.mark.parametrize("decoding", ["calls", "loop"])
 def test_a_row_that_equals_a_late_row_of_a_long_request_keeps_its_own_place(
     engine_model: Path, decoding: str

@@ -30,6 +30,21 @@ def test_tenants_share_by_tokens_and_not_by_rows() -> None:
     assert Counter(order)["b"] == 160  # 8 tokens more for each row: 100 against 25
 
 
+def test_long_answers_count_once_they_have_run() -> None:
+    """A row of `a` has four times the tokens of one of `b`, most of them in its answer."""
+    events = [("a", 500, 17, 0), ("b", 500, 17, 200)]
+    order = _core.tenant_order(events, {"a": 375, "b": 75})
+    assert Counter(order)["b"] == 160
+
+
+def test_what_answers_cost_while_nobody_waited_is_forgiven() -> None:
+    alone = [("a", 1, 17, 1)] * 50
+    order = _core.tenant_order([*alone, ("b", 300, 17, 0), ("a", 300, 17, 100)], {"a": 1000})
+    assert Counter(order[50:])["a"] >= 1
+    order = _core.tenant_order([*alone, ("b", 300, 17, 0), ("a", 300, 17, 100)], {"a": 1, "b": 1})
+    assert 49 <= Counter(order[50:])["a"] <= 51
+
+
 def test_three_floods_have_a_third_each() -> None:
     order = _core.tenant_order([(tenant, 300, 20, 0) for tenant in "abc"] + [("a", 1, 20, 300)])
     assert Counter(order) == {"a": 100, "b": 100, "c": 100}

@@ -29,7 +29,12 @@ CallWork::CallWork(std::shared_ptr<CallModel> model, const WorkSettings& setting
       lanes_(settings.inter_threads) {
   for (size_t lane = lanes_.size(); lane-- > 0;) free_.push_back(static_cast<int>(lane));
   model_->Add(this);
-  scheduler_->Add(this, owner);
+  try {
+    scheduler_->Add(this, owner);
+  } catch (...) {
+    model_->Remove(this);
+    throw;
+  }
 }
 
 CallWork::~CallWork() {

@@ -13,7 +13,24 @@ const Error cancelled_while_waiting(ErrorCode::kCancelled,
 const Error cancelled_while_running(ErrorCode::kCancelled,
                                     "the request was cancelled while it ran");
 
+// Cost of a row without tokens, in tokens of one sequence.
+constexpr int64_t kTokensOfRow = 8;
+
+int64_t LeastOutput(const CheckedRow& row) noexcept {
+  return row.options ? std::min(row.options->min_decoding_length, row.limit_tokens) : 0;
+}
+
 }  // namespace
+
+uint64_t LeastCost(const CheckedRow& row) noexcept {
+  const auto source = static_cast<int64_t>(row.source.size());
+  return static_cast<uint64_t>(row.copies * (kTokensOfRow + source + LeastOutput(row)));
+}
+
+void ChargeSteps(const Job& job, int64_t steps) noexcept {
+  const int64_t more = steps - LeastOutput(job.row);
+  if (job.debt && more > 0) job.debt->tokens += static_cast<uint64_t>(job.row.copies * more);
+}
 
 bool IsCancelled(const Job& job) noexcept {
   return std::all_of(job.waiters.begin(), job.waiters.end(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -15,6 +16,11 @@ namespace ct2triton {
 
 struct Job;
 struct TenantJobs;
+
+// What rows of a tenant have cost beyond what was known when they were taken. Thread-safe.
+struct TenantDebt {
+  std::atomic<uint64_t> tokens{0};
+};
 
 // The order of jobs in a queue: by position, then by a number that is unique to the job.
 using Place = std::pair<uint64_t, uint64_t>;
@@ -40,9 +46,10 @@ using Waiters = std::list<Waiter>;
 struct Job {
   CheckedRow row;
   Waiters waiters;
-  TenantJobs* tenant = nullptr;  // the tenant whose job it is
+  TenantJobs* tenant = nullptr;  // the tenant whose job it is; only while it waits
   size_t hash = 0;
   Place place{};
+  std::shared_ptr<TenantDebt> debt;
   size_t grown = 0;             // output IDs reported so far; it may run again after a failure
   Counted running{};            // counts it as running; set while it runs
   uint64_t first_token_ns = 0;  // when the first ID that was not forced was reported
@@ -52,6 +59,12 @@ struct Job {
   uint64_t taken_ns = 0;    // when it left the queue
   uint64_t encoded_ns = 0;  // when its source was encoded; 0: it failed, or has not been yet
 };
+
+// The cost of a row by which tenants share, in tokens of one sequence, as far as it is known before
+// it runs: its output may be longer.
+uint64_t LeastCost(const CheckedRow& row) noexcept;
+// Adds the rest once it has run for so many steps.
+void ChargeSteps(const Job& job, int64_t steps) noexcept;
 
 // Whether all its waiters were cancelled.
 bool IsCancelled(const Job& job) noexcept;

@@ -87,6 +87,14 @@ void ModelWork::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& pos
     calls_->queue().Add(std::move(of_calls), call_positions, listener, share, queued_ns);
 }
 
+size_t ModelWork::Ahead(std::string_view tenant, size_t rows, size_t most) const {
+  size_t count = 0;
+  if (gpu_) count += gpu_->queue().Ahead(tenant, rows, most);
+  if (calls_) count += calls_->queue().Ahead(tenant, rows, most);
+  if (loops_) count += loops_->queue().Ahead(tenant, rows, most);
+  return std::min(count, most);
+}
+
 void ModelWork::Withdraw(const RowListener& listener, const Error& error) noexcept {
   if (gpu_) gpu_->queue().Withdraw(listener, error);
   if (calls_) calls_->queue().Withdraw(listener, error);

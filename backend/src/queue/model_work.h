@@ -34,6 +34,8 @@ class ModelWork {
            const std::shared_ptr<RowListener>& listener, const QueueShare& share,
            uint64_t queued_ns);
 
+  // See RowQueue.
+  size_t Ahead(std::string_view tenant, size_t rows, size_t most) const;
   // Fails the waiting rows of a listener.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
   // Fails the waiting rows that were cancelled.

@@ -193,6 +193,11 @@ void RowQueue::FailFirst(const Error& error) noexcept {
   FailWaiters(std::move(first.waiters), error);
 }
 
+size_t RowQueue::Ahead(std::string_view tenant, size_t rows, size_t most) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return jobs_.Ahead(tenant, (rows - 1) * kRowSpacing, most);
+}
+
 void RowQueue::CountLimit(const CheckedRow& row, bool reached_limit) {
   const std::lock_guard<std::mutex> lock(mutex_);
   limit_rates_.Count(row.key, reached_limit);

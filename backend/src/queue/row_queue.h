@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,9 @@ class RowQueue {
   void DropCancelled() noexcept;
   // Fails the first row.
   void FailFirst(const Error& error) noexcept;
+
+  // How many waiting rows of a tenant the last of so many new ones would follow; at most `most`.
+  size_t Ahead(std::string_view tenant, size_t rows, size_t most);
 
   // Records whether the search of this row reached its limit.
   void CountLimit(const CheckedRow& row, bool reached_limit);

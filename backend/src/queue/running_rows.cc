@@ -123,6 +123,7 @@ void RunningRows::Deliver(std::vector<RowResult> results) {
 // If there is no memory for a copy, that waiter gets an error.
 void RunningRows::Deliver(Job* job, RowResult result) noexcept {
   job->running = Counted();
+  ChargeSteps(*job, result.steps);
   while (!job->waiters.empty()) {
     std::optional<RowResult> answer = job->waiters.size() > 1 ? Copy(result) : std::move(result);
     const Waiter waiter = TakeCounted(job, answer ? &*answer : nullptr);
@@ -142,6 +143,7 @@ void RunningRows::FailRow(size_t position, const Error& error) noexcept {
   times_.compute_end_ns = times_.end_ns = SteadyNow_ns();
   Job& job = jobs_[position];
   job.running = Counted();
+  ChargeSteps(job, static_cast<int64_t>(job.grown));
   while (!job.waiters.empty()) {
     const Waiter waiter = TakeCounted(&job, nullptr);
     waiter.listener->RowFailed(waiter.position, error, TimesOf(job, waiter));

@@ -67,8 +67,10 @@ class Translator {
   std::string loop_failure() const;                 // see ModelWork
   std::optional<Error> loss() const;                // see ModelWork
   TranslatorState state() const;
-  size_t waiting() const;       // rows of this model that no worker has taken
-  size_t unanswered() const;    // these, and those that are decoded
+  size_t waiting() const;  // rows of this model that no worker has taken
+  // Of these, about how many the last of so many new rows of a tenant would follow; at most `most`.
+  size_t Ahead(std::string_view tenant, size_t rows, size_t most) const;
+  size_t unanswered() const;    // waiting rows, and those that are decoded
   size_t most_waiting() const;  // max_queued_rows
   // Waits for a limited time until fewer than `most` rows wait, or until WakeWaiting was called
   // after wakes() returned `seen`. Drops cancelled rows if the time is up.

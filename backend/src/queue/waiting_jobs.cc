@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -18,9 +19,6 @@ constexpr size_t kBucketsAsked = 1024;
 // Most named tenants at once; further ones are treated as unnamed.
 constexpr size_t kMostTenants = 1024;
 
-// Cost of a row without tokens, in tokens of one sequence.
-constexpr size_t kTokensOfRow = 8;
-
 size_t Mixed(size_t hash, size_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15U; }
 
 size_t HashRow(const CheckedRow& row) {
@@ -31,10 +29,6 @@ size_t HashRow(const CheckedRow& row) {
   hash = Mixed(hash, static_cast<size_t>(row.copies));
   if (row.options) hash = Mixed(hash, static_cast<size_t>(row.options->sampling_seed));
   return hash;
-}
-
-uint64_t Cost(const CheckedRow& row) {
-  return static_cast<size_t>(row.copies) * (kTokensOfRow + row.source.size());
 }
 
 }  // namespace
@@ -70,6 +64,9 @@ void WaitingJobs::Cursor::Visit(TenantJobs* tenant) noexcept {
 }
 
 Job* WaitingJobs::Cursor::NextOf(const TenantOrder& order) noexcept {
+  while (!order.empty() && !order.begin()->second->visited) {
+    if (!jobs_.CollectDebt(order.begin()->second)) break;
+  }
   if (order.empty()) return nullptr;
   TenantJobs* const of = order.begin()->second;
   if (!of->visited) Visit(of);
@@ -77,7 +74,7 @@ Job* WaitingJobs::Cursor::NextOf(const TenantOrder& order) noexcept {
   const bool has_wide = &order != &jobs_.narrow_ && of->next_wide != of->wide.end();
   const bool wide = has_wide && (!has_narrow || of->next_wide->first < of->next_narrow->first);
   Job* const job = &(wide ? of->next_wide : of->next_narrow)++->second;
-  of->next_start += Cost(job->row);
+  of->next_start += LeastCost(job->row);
   const bool more_narrow = of->next_narrow != of->narrow.end();
   const bool more = more_narrow || of->next_wide != of->wide.end();
   of->place.MoveTo(more ? &jobs_.waiting_ : nullptr, of->next_start);
@@ -101,17 +98,33 @@ void WaitingJobs::Settle(TenantJobs* tenant) noexcept {
   tenant->narrow_place.MoveTo(tenant->narrow.empty() ? nullptr : &narrow_, tenant->start);
 }
 
+// Moves the tenant's start by what its rows have cost since the last call. False: nothing.
+bool WaitingJobs::CollectDebt(TenantJobs* tenant) noexcept {
+  const uint64_t tokens = tenant->debt->tokens.exchange(0);
+  tenant->start += tokens;
+  if (tokens > 0) Settle(tenant);
+  return tokens > 0;
+}
+
+// Forgets idle tenants that are not ahead of their share and have no rows that may add to it.
 void WaitingJobs::ForgetEven() noexcept {
-  while (!idle_.empty() && idle_.begin()->first.first <= time_) {
-    TenantJobs* const tenant = idle_.begin()->second;
-    idle_.erase(idle_.begin());
-    tenants_.erase(tenant->name);
+  for (auto it = idle_.begin(); it != idle_.end() && it->first.first <= time_;) {
+    TenantJobs* const tenant = it->second;
+    const auto next = std::next(it);
+    if (tenant->debt.use_count() == 1 && tenant->debt->tokens == 0) {
+      idle_.erase(it);
+      tenants_.erase(tenant->name);
+    }
+    it = next;
   }
 }
 
 TenantJobs& WaitingJobs::JobsOf(std::string_view name) {
   // Once no row waits, no tenant is ahead of its share.
-  if (empty() && !idle_.empty()) time_ = std::max(time_, idle_.rbegin()->first.first);
+  if (empty()) {
+    ++lulls_;
+    if (!idle_.empty()) time_ = std::max(time_, idle_.rbegin()->first.first);
+  }
   auto known = tenants_.find(name);
   if (known == tenants_.end()) {
     ForgetEven();
@@ -123,7 +136,9 @@ TenantJobs& WaitingJobs::JobsOf(std::string_view name) {
     known = tenants_.emplace(key, std::move(fresh)).first;
   }
   TenantJobs& tenant = *known->second;
-  if (tenant.empty()) tenant.start = std::max(tenant.start, time_);
+  if (std::exchange(tenant.lull, lulls_) != lulls_) tenant.debt->tokens = 0;
+  if (tenant.empty())
+    tenant.start = std::max(tenant.start, time_) + tenant.debt->tokens.exchange(0);
   Settle(&tenant);
   return tenant;
 }
@@ -161,7 +176,8 @@ Job* WaitingJobs::FindEqual(const CheckedRow& row, const TenantJobs& tenant, siz
 Job* WaitingJobs::Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64_t position) {
   TenantJobs::Jobs one;
   const Place place(position, ++number_);
-  Job& job = one.try_emplace(place, Job{std::move(row), {}, tenant, hash, place}).first->second;
+  Job& job = one.try_emplace(place, Job{std::move(row), {}, tenant, hash, place, tenant->debt})
+                 .first->second;
   if (job.row.repeatable && by_hash_.count(hash) < kMostOfHash) by_hash_.emplace(hash, &job);
   sequences_ += static_cast<size_t>(job.row.copies);
   ++size_;
@@ -184,7 +200,7 @@ Job WaitingJobs::Take(Job* job) noexcept {
   for (Waiter& waiter : job->waiters) Unlink(&waiter);
   TenantJobs& tenant = *job->tenant;
   tenant.position = std::max(tenant.position + 1, job->place.first);
-  tenant.start += Cost(job->row);
+  tenant.start += LeastCost(job->row);
   return Remove(job);
 }
 
@@ -199,6 +215,21 @@ Job WaitingJobs::Remove(Job* job) noexcept {
   Job removed = std::move(tenant->Of(job->row).extract(job->place).mapped());
   Settle(tenant);
   return removed;
+}
+
+size_t WaitingJobs::Ahead(std::string_view name, uint64_t later, size_t most) const noexcept {
+  auto known = tenants_.find(name);
+  if (known == tenants_.end() && tenants_.size() >= kMostTenants) known = tenants_.find("");
+  if (known == tenants_.end()) return 0;
+  const TenantJobs& tenant = *known->second;
+  size_t count = 0;
+  for (const TenantJobs::Jobs* jobs : {&tenant.narrow, &tenant.wide}) {
+    for (const auto& [place, job] : *jobs) {
+      if (place.first > tenant.position + later || count == most) break;
+      ++count;
+    }
+  }
+  return count;
 }
 
 Waiters WaitingJobs::TakeWaiters(const RowListener& listener) noexcept {

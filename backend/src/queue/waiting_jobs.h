@@ -46,6 +46,8 @@ struct TenantJobs {
   Jobs wide;
   uint64_t position = 0;  // position of rows that arrive now
   uint64_t start = 0;     // of the next job, in the virtual time of all tenants
+  uint64_t lull = 0;      // of the queue, when a row last arrived
+  const std::shared_ptr<TenantDebt> debt = std::make_shared<TenantDebt>();
   TenantPlace place, narrow_place;
   // Set by the only cursor, once it has returned a job of the tenant:
   bool visited = false;
@@ -56,8 +58,9 @@ struct TenantJobs {
 
 // The jobs of a queue: in order for each tenant, and indexed by row and by waiter. Tenants share by
 // start-time fair queueing: the next job is that of the tenant with the earliest start, and
-// advances its start by the job's cost. No operation walks through all jobs or tenants. Not
-// thread-safe.
+// advances its start by the job's cost: what is known of it at once, the rest when it has run. A
+// debt of the time before no row waited is forgiven. No operation walks through all jobs or
+// tenants. Not thread-safe.
 class WaitingJobs {
  public:
   // Goes through the jobs in order. The job that it returned may be taken. Only one cursor at a
@@ -92,6 +95,10 @@ class WaitingJobs {
   // several calls check all.
   Waiters TakeCancelled() noexcept;
 
+  // How many of the tenant's jobs a new row would follow, `later` positions after its current one;
+  // at most `most`, which bounds the work.
+  size_t Ahead(std::string_view tenant, uint64_t later, size_t most) const noexcept;
+
   bool empty() const { return size() == 0; }
   size_t size() const { return size_; }
   size_t sequences() const { return sequences_; }  // that their rows have in a step of a loop
@@ -101,6 +108,7 @@ class WaitingJobs {
   using Listeners = std::unordered_map<const RowListener*, Waiter*>;  // its first waiter
 
   TenantJobs& JobsOf(std::string_view tenant);
+  bool CollectDebt(TenantJobs* tenant) noexcept;
   void ForgetEven() noexcept;
   void AdvanceTime() noexcept;
   void Settle(TenantJobs* tenant) noexcept;
@@ -118,6 +126,7 @@ class WaitingJobs {
   TenantOrder narrow_;   // with narrow jobs
   TenantOrder idle_;     // without jobs
   uint64_t time_ = 0;    // virtual: the start of the first job
+  uint64_t lulls_ = 0;   // how often a row came when none waited
   size_t size_ = 0;
   std::unordered_multimap<size_t, Job*> by_hash_;  // jobs that equal rows may join, by hash
   Listeners listeners_;

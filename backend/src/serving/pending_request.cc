@@ -38,6 +38,7 @@ const Error PendingRequest::client_cancelled_(ErrorCode::kCancelled,
                                               "the client cancelled the request");
 
 PendingRequest::~PendingRequest() {
+  if (tenant_) tenant_->rows -= rows_out_;  // which memory kept from the queue
   if (!request_.owned()) return;
   if (!failure_) failure_ = rows_lost;
   Finish();
@@ -261,13 +262,19 @@ void PendingRequest::SetTimeout(uint64_t timeout_us) {
 // Refuses at once if the rows would wait beyond the deadline.
 void PendingRequest::RequireTime() const {
   if (!deadline_ || decoded_.rows.empty()) return;
-  size_t waiting = context_.translator->waiting();
-  if (tenant_) waiting = context_.tenants.RowsBefore(*tenant_, waiting);
-  const uint64_t wait_ns = context_.model.waits()->Of_ns(waiting);
-  if (wait_ns == 0 || SteadyNow_ns() + wait_ns <= deadline_->first) return;
-  throw Error(ErrorCode::kCancelled,
-              "deadline exceeded: " + std::to_string(waiting) + " rows wait, which takes about " +
-                  std::to_string(wait_ns / 1'000'000) + " ms, longer than timeout leaves");
+  const uint64_t left_ns = deadline_->first - std::min(deadline_->first, SteadyNow_ns());
+  const WaitEstimate& waits = *context_.model.waits();
+  const size_t waiting = context_.translator->waiting();
+  if (waits.Of_ns(waiting) <= left_ns) return;
+  const size_t too_many = left_ns / std::max<uint64_t>(1, waits.Of_ns(1)) + 1;
+  size_t before = context_.translator->Ahead(tenant(), decoded_.rows.size(), too_many);
+  if (tenant_) before = context_.tenants.RowsBefore(*tenant_, before, waiting);
+  const uint64_t wait_ns = waits.Of_ns(before);
+  if (wait_ns <= left_ns) return;
+  throw Error(ErrorCode::kCancelled, "deadline exceeded: at least " + std::to_string(before) +
+                                         " rows are before it, which takes about " +
+                                         std::to_string(wait_ns / 1'000'000) +
+                                         " ms, longer than timeout leaves");
 }
 
 // Called on the one thread for deadlines. The instance's thread ends the request, because it may

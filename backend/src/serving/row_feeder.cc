@@ -92,7 +92,10 @@ void RowFeeder::Distribute(std::unique_lock<std::mutex>* lock) noexcept {
     one.splice(one.end(), *from, from->begin());
     lock->unlock();
     const bool more = one.front()->HandOver(places) == RowSource::Handed::kMore;
-    if (!more) one.front()->LeaveFeeder();
+    if (!more) {
+      one.front()->LeaveFeeder();
+      one.clear();  // it may answer the request
+    }
     lock->lock();
     if (more) from->splice(from->end(), one);
   }

@@ -81,9 +81,8 @@ bool Tenants::RefuseOne() noexcept {
   }
 }
 
-size_t Tenants::RowsBefore(const Tenant& tenant, size_t waiting) const noexcept {
+size_t Tenants::RowsBefore(const Tenant& tenant, size_t own, size_t waiting) const noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const size_t own = tenant.rows;
   size_t before = own;
   for (const auto& [name, known] : known_) {
     const auto other = known.lock();

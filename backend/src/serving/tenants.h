@@ -59,8 +59,9 @@ class Tenants {
 
   // Refuses the newest request of the tenant with the most requests. False if no request is left.
   bool RefuseOne() noexcept;
-  // How many of `waiting` rows run before another row of this tenant, with equal shares.
-  size_t RowsBefore(const Tenant& tenant, size_t waiting) const noexcept;
+  // How many of `waiting` rows run before a row that follows `own` ones of its tenant, with equal
+  // shares.
+  size_t RowsBefore(const Tenant& tenant, size_t own, size_t waiting) const noexcept;
 
  private:
   mutable std::mutex mutex_;

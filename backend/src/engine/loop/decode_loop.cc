@@ -86,12 +86,20 @@ std::vector<StepSequence> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) 
   std::vector<StepSequence> feed;
   feed.reserve(rows_.size());
   StepRoom room = model_->step_room();
+  size_t claims = 0;  // of rows on the room for forced tokens, which they share
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const bool feeds = takes_part[i] && !rows_[i]->ended();
+    claims += feeds && rows_[i]->FeedsSeveral() ? 1 : 0;
+  }
   for (size_t i = 0; i < rows_.size(); ++i) {
     const auto& row = rows_[i];
     row->Skip();
     if (row->ended() || !takes_part[i]) continue;
     const size_t fed = feed.size();
-    const size_t count = row->AddTo(&feed, &room);
+    const bool claims_room = row->FeedsSeveral();
+    const size_t share = claims_room ? (room.forced + claims - 1) / claims : 0;
+    claims -= claims_room ? 1 : 0;
+    const size_t count = row->AddTo(&feed, &room, share);
     if (count > 0) choosing->push_back({row.get(), fed, count});
   }
   return feed;

@@ -141,14 +141,19 @@ WideSearch* RunningRow::beams() const {
   return wide == nullptr ? nullptr : wide->get();
 }
 
-StepCost RunningRow::Cost() const {
+StepCost RunningRow::Cost() {
   constexpr double kTokensPerRow = 100;
   const auto strands = static_cast<double>(beams() == nullptr ? 1 : beams()->beams());
   return {strands * (draw_cost_ + static_cast<double>(position_) / kTokensPerRow),
-          row_.search->Copies() > 1};
+          row_.search->Copies() > 1, &turn_};
 }
 
-size_t RunningRow::AddTo(std::vector<StepSequence>* feed, StepRoom* room) {
+bool RunningRow::FeedsSeveral() const {
+  const bool is_search = has_chosen_ && !std::holds_alternative<DraftedSearch>(search_);
+  return !is_search && feed_.size() - fed_ > 1;
+}
+
+size_t RunningRow::AddTo(std::vector<StepSequence>* feed, StepRoom* room, size_t most_forced) {
   if (has_chosen_ && greedy() == nullptr) {
     feeding_ = 1;
     for (size_t i = 0; i < feed_.size(); ++i) {
@@ -158,7 +163,7 @@ size_t RunningRow::AddTo(std::vector<StepSequence>* feed, StepRoom* room) {
     return feed_.size();
   }
   const size_t left = feed_.size() - fed_;
-  feeding_ = std::min(left, 1 + room->forced);
+  feeding_ = std::min(left, 1 + std::min(room->forced, most_forced));
   room->forced -= feeding_ - 1;
   const auto next = feed_.begin() + static_cast<std::ptrdiff_t>(fed_);
   tokens_.assign(next, next + static_cast<std::ptrdiff_t>(feeding_));

@@ -41,12 +41,15 @@ class RunningRow {
   // Cost of its beams, each with the tokens that it attends to and the candidates that it draws
   // from. A past token costs about 1/100 of a row (measured). Drafts do not count: their tokens per
   // step are bounded.
-  StepCost Cost() const;
+  StepCost Cost();
   // Leaves it out of this step.
   void Skip() noexcept { feeding_ = 0; }
+  // Whether it has several forced tokens for the next step.
+  bool FeedsSeveral() const;
   // Adds its tokens for the next step. Returns the number of outputs it will choose from: one for a
   // greedy row and for each token of its draft, one per beam, none while forced tokens follow.
-  size_t AddTo(std::vector<StepSequence>* feed, StepRoom* room);
+  // `most_forced`: of the room for them.
+  size_t AddTo(std::vector<StepSequence>* feed, StepRoom* room, size_t most_forced);
   // Adds the rules of each of these choices.
   void AddRules(std::vector<OutputRules>* rules) const;
   // found: results of the step, one for each output that AddTo counted.
@@ -78,6 +81,7 @@ class RunningRow {
   const DeviceModel& model_;
   const std::shared_ptr<const SearchRules> rules_;
   const double draw_cost_;
+  double turn_ = 0;                          // see StepCost
   std::unique_ptr<RowAlignment> alignment_;  // null: not requested
   Search search_;
   int64_t kept_ = 0;           // accepted draft tokens

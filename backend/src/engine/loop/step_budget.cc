@@ -21,13 +21,15 @@ std::vector<bool> StepBudget::Choose(const std::vector<StepCost>& costs) {
   }
   const double budget = std::max(kLeast, light_cost);
   credit_ = std::min(credit_ + budget, budget);
-  const size_t first = next_heavy_ % heavy.size();
-  for (size_t k = 0; k < heavy.size(); ++k) {
-    const size_t i = heavy[(first + k) % heavy.size()];
+  for (const size_t i : heavy) *costs[i].turn = std::max(*costs[i].turn, now_);
+  std::stable_sort(heavy.begin(), heavy.end(),
+                   [&](size_t a, size_t b) { return *costs[a].turn < *costs[b].turn; });
+  for (const size_t i : heavy) {
     chosen[i] = credit_ > 0;
     if (!chosen[i]) continue;
     credit_ -= costs[i].rows;
-    ++next_heavy_;
+    now_ = *costs[i].turn;
+    *costs[i].turn += costs[i].rows;
   }
   return chosen;
 }
