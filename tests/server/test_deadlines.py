@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -130,22 +131,29 @@ def test_a_stream_ends_behind_its_parts(server: TritonServer, connection: Connec
     assert _runs_on(server, connection, "loop-text")
 
 
+@contextmanager
+def _nothing_moves(server: TritonServer, connection: Connection) -> Iterator[None]:
+    """The only worker of calls-text runs an endless row, which another ends after the block."""
+    key = {"model": "calls-text", "supersede_key": "gate"}
+    gate = send_text(connection, "a river", **key, **SENT, **ENDLESS)
+    wait_until(lambda: _gate_is_shut(server))
+    yield
+    assert not gate.has_ended()
+    assert translated(connection, "a river", **key, **GOOD)
+    assert "superseded" in _late(gate)
+
+
 def test_waiting_rows_are_answered_though_nothing_moves(
     server: TritonServer, connection: Connection
 ) -> None:
     """They wait behind a call that ends only when a newer request takes its place."""
-    key = {"model": "calls-text", "supersede_key": "gate"}
-    gate = send_text(connection, "a river", **key, **SENT, **ENDLESS)
-    wait_until(lambda: _gate_is_shut(server))
-    late = [
-        send_text(connection, f"river {i}", model="calls-text", timeout=SHORT, **GOOD)
-        for i in range(20)
-    ]
-    assert {_late(pending) for pending in late} == {LATE.format(SHORT)}
-    wait_until(lambda: scrape(server, "calls-text")["ct2_waiting_rows"] == 0)
-    assert not gate.has_ended()
-    assert translated(connection, "a river", **key, **GOOD)
-    assert "superseded" in _late(gate)
+    with _nothing_moves(server, connection):
+        late = [
+            send_text(connection, f"river {i}", model="calls-text", timeout=SHORT, **GOOD)
+            for i in range(20)
+        ]
+        assert {_late(pending) for pending in late} == {LATE.format(SHORT)}
+        wait_until(lambda: scrape(server, "calls-text")["ct2_waiting_rows"] == 0)
     assert _runs_on(server, connection, "calls-text")
 
 
@@ -153,14 +161,10 @@ def test_an_equal_row_without_a_deadline_is_answered(
     server: TritonServer, connection: Connection
 ) -> None:
     """One run serves both; the late one leaves it."""
-    key = {"model": "calls-text", "supersede_key": "gate"}
-    gate = send_text(connection, "a river", **key, **SENT, **ENDLESS)
-    wait_until(lambda: _gate_is_shut(server))
-    patient = send_text(connection, "two rivers", model="calls-text", **GOOD)
-    late = send_text(connection, "two rivers", model="calls-text", timeout=SHORT, **GOOD)
-    assert _late(late) == LATE.format(SHORT)
-    assert translated(connection, "a river", **key, **GOOD)
-    assert "superseded" in _late(gate)
+    with _nothing_moves(server, connection):
+        patient = send_text(connection, "two rivers", model="calls-text", **GOOD)
+        late = send_text(connection, "two rivers", model="calls-text", timeout=SHORT, **GOOD)
+        assert _late(late) == LATE.format(SHORT)
     assert patient.get_result().as_numpy("text_output") is not None
     assert _runs_on(server, connection, "calls-text")
 
@@ -180,20 +184,16 @@ def test_under_overload_what_cannot_be_met_is_answered_at_once(
     server: TritonServer, connection: Connection
 ) -> None:
     """The rate is known of rows that were answered while others waited; then nothing moves."""
-    key = {"model": "calls-text", "supersede_key": "gate"}
     taken = _time_of_200_rows(connection)
-    gate = send_text(connection, "a river", **key, **SENT, **ENDLESS)
-    wait_until(lambda: _gate_is_shut(server))
-    rows = [send_text(connection, f"lake {i}", model="calls-text", **GOOD) for i in range(400)]
-    wait_until(lambda: scrape(server, "calls-text")["ct2_waiting_rows"] == 400)
-    answers = [
-        _late(send_text(connection, "a river", model="calls-text", timeout=taken // part, **GOOD))
-        for part in (2, 8, 32)
-    ]
+    with _nothing_moves(server, connection):
+        rows = [send_text(connection, f"lake {i}", model="calls-text", **GOOD) for i in range(400)]
+        wait_until(lambda: scrape(server, "calls-text")["ct2_waiting_rows"] == 400)
+        answers = [
+            _late(send_text(connection, "a river", model="calls-text", timeout=limit, **GOOD))
+            for limit in (taken // 2, taken // 8, taken // 32)
+        ]
     refused = r"deadline exceeded: at least [1-9]\d* rows are before it, which takes about [1-9]"
     assert any(re.search(refused, one) for one in answers)
-    assert translated(connection, "a river", **key, **GOOD)
-    assert "superseded" in _late(gate)
     for pending in rows:
         pending.get_result()
     assert _runs_on(server, connection, "calls-text")
@@ -203,16 +203,12 @@ def test_no_request_is_refused_for_rows_that_it_overtakes(
     server: TritonServer, connection: Connection
 ) -> None:
     """Rows of one long text wait, which alternate with those of later requests."""
-    key = {"model": "calls-text", "supersede_key": "gate"}
     taken = _time_of_200_rows(connection)
-    gate = send_text(connection, "a river", **key, **SENT, **ENDLESS)
-    wait_until(lambda: _gate_is_shut(server))
-    text = " ".join(f"Lake {i} is deep." for i in range(400))
-    long = send_text(connection, text, model="calls-text", **GOOD)
-    wait_until(lambda: scrape(server, "calls-text")["ct2_waiting_rows"] >= 200)
-    soon = send_text(connection, "a river", model="calls-text", timeout=taken // 2, **GOOD)
-    assert translated(connection, "a river", **key, **GOOD)
-    assert "superseded" in _late(gate)
+    with _nothing_moves(server, connection):
+        text = " ".join(f"Lake {i} is deep." for i in range(400))
+        long = send_text(connection, text, model="calls-text", **GOOD)
+        wait_until(lambda: scrape(server, "calls-text")["ct2_waiting_rows"] >= 200)
+        soon = send_text(connection, "a river", model="calls-text", timeout=taken // 2, **GOOD)
     soon.get_result()
     long.get_result()
     assert _runs_on(server, connection, "calls-text")
