@@ -12,7 +12,7 @@ if(CT2TRITON_WERROR)
 endif()
 if(CT2TRITON_SANITIZE)
   target_compile_options(ct2triton_options INTERFACE
-    "-fsanitize=${CT2TRITON_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer -g
+    "-fsanitize=${CT2TRITON_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
     # False in instrumented code, says GCC's own manual.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(ct2triton_options INTERFACE "-fsanitize=${CT2TRITON_SANITIZE}")

@@ -9,7 +9,8 @@ from typing import Any
 # one process runs those of a line. Each other file is a group of its own. Groups that take longest
 # begin, so that no process waits for another at the end.
 GROUPS: tuple[tuple[str, ...], ...] = (
-    ("sanitize",),
+    ("sanitize/test_address_sanitizer.py",),
+    ("sanitize/test_thread_sanitizer.py", "sanitize/test_fuzz_targets.py"),
     ("deploy/test_containers.py",),
     ("packaging/test_oldest_engine.py",),
     ("packaging/test_empty_machine.py", "packaging/test_install.py"),
