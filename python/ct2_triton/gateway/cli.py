@@ -132,8 +132,8 @@ def _add_glossaries(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="a glossary that requests may name; each line is a phrase, a tab and its translation; "
-        "a phrase alone is kept; repeatable",
+        help="a glossary that requests may name; each line is a phrase, a tab (in a .csv file a "
+        "comma) and its translation; a phrase alone is kept; repeatable",
     )
     add_patterns_argument(parser)
 

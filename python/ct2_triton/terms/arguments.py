@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from ct2_triton.terms.finding import Terms
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ct2_triton.client.client import TranslationClient
 
@@ -41,8 +43,8 @@ def add_term_arguments(parser: argparse.ArgumentParser, *, loss: str) -> None:
         action="append",
         default=[],
         metavar="[LANGUAGE=]FILE",
-        help="file whose lines are a phrase, a tab and its translation; a phrase alone is kept "
-        "unchanged; for one target language or all; repeatable",
+        help="file whose lines are a phrase, a tab (in a .csv file a comma) and its translation; a "
+        "phrase alone is kept unchanged; for one target language or all; repeatable",
     )
     add_patterns_argument(group)
 
@@ -87,27 +89,45 @@ def read_terms(
 def read_glossary(paths: Iterable[Path]) -> dict[str, str]:
     """Read glossaries: lines of a phrase, a tab and its translation, or of a phrase to keep.
 
-    Empty lines are skipped.
+    In a file called `*.csv` a comma stands for the tab, and values may have quotation marks. Empty
+    lines are skipped.
     """
     found: dict[str, str] = {}
     for path in paths:
         try:
-            lines = path.read_text(encoding="utf-8-sig").split("\n")  # phrases may have other ends
-        except (OSError, UnicodeDecodeError) as error:
+            text = path.read_text(encoding="utf-8-sig")
+            for number, values in _values(path, text):
+                if any(value.strip() for value in values):
+                    _add(path, number, values, found)
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
             why = getattr(error, "strerror", None) or error
             raise ClientError(f"cannot read the glossary {path}: {why}") from error
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                _add(line, found, f"{path}, line {number}")
     return found
 
 
-def _add(line: str, found: dict[str, str], where: str) -> None:
-    phrase, *becomes = (part.strip() for part in line.split("\t"))
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
+
+
+def _values(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the values of each line."""
+    if not _is_csv(path):  # phrases may have other line ends
+        yield from enumerate((line.split("\t") for line in text.split("\n")), 1)
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    for values in reader:
+        yield reader.line_num, values
+
+
+def _add(path: Path, number: int, values: list[str], found: dict[str, str]) -> None:
+    where = f"{path}, line {number}"
+    phrase, *becomes = (value.strip() for value in values)
     text = becomes[0] if becomes else phrase
     if len(becomes) > 1 or not phrase or not text:
+        separator, name = (",", "a comma") if _is_csv(path) else ("\t", "a tab")
         raise ClientError(
-            f"{where}: {line[:80]!r} is neither a phrase nor a phrase, a tab and its translation"
+            f"{where}: {separator.join(values)[:80]!r} is neither a phrase nor a phrase, {name} "
+            "and its translation"
         )
     if found.setdefault(phrase, text) != text:
         raise ClientError(

@@ -14,7 +14,7 @@ import pytest
 from ct2_triton.client import RetryPolicy, TranslationClient
 from ct2_triton.client.connection import Connection
 from ct2_triton.client.retry import Deadline
-from ct2_triton.errors import ServerBusyError
+from ct2_triton.errors import ClientError, ServerBusyError
 from ct2_triton.serve import TritonServer
 from ct2_triton.terms.arguments import read_glossary
 from ct2_triton.terms.finding import Terms
@@ -85,6 +85,32 @@ def test_a_line_of_a_glossary_ends_where_a_line_of_text_ends(tmp_path: Path) -> 
     file = tmp_path / "terms.tsv"
     file.write_bytes("a\u2028b\tc\r\n\r\nd\x0be\n".encode())
     assert read_glossary([file]) == {"a\u2028b": "c", "d\x0be": "d\x0be"}
+
+
+def test_a_csv_file_has_commas_and_quotation_marks(tmp_path: Path) -> None:
+    file = tmp_path / "terms.CSV"
+    file.write_bytes('\ufeffQuixolab,"Quix, AG"\r\n\r\n"a ""b""", c\r\nXimba\r\n'.encode())
+    assert read_glossary([file]) == {"Quixolab": "Quix, AG", 'a "b"': "c", "Ximba": "Ximba"}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            "a,b\nc,d,en,de\n",
+            "terms.csv, line 2: 'c,d,en,de' is neither a phrase nor a phrase, a comma",
+        ),
+        ('a,b\n"c,d\n', "cannot read the glossary .*terms.csv: unexpected end of data"),
+        (",b\n", "line 1: ',b' is neither a phrase"),
+    ],
+)
+def test_a_csv_file_that_cannot_be(tmp_path: Path, content: str, said: str) -> None:
+    file = tmp_path / "terms.csv"
+    file.write_text(content)
+    with pytest.raises(ClientError, match=said):
+        read_glossary([file])
+    file.write_text("a,b\n")
+    assert read_glossary([file]) == {"a": "b"}
 
 
 def test_a_lost_term_is_told_and_the_line_is_translated(translate: Translate) -> None:
