@@ -52,6 +52,7 @@ struct Failures {
   std::string cause;   // "library", "memory" or "memory of a GPU"
   size_t meeting = 0;  // loops that must exist before any of them runs a step
   std::atomic<size_t> made{0};
+  std::atomic<size_t> loops_refused{0};
   std::atomic<size_t> met{0};
   std::atomic<size_t> admitted{0};
   std::atomic<size_t> stepped{0};
@@ -66,8 +67,9 @@ struct Failures {
     WaitUntil([&] { return stepped >= enough; });
     return stepped >= enough;
   }
-  void Count(std::atomic<size_t>* uses, const std::set<size_t>& failing) const {
+  void Count(std::atomic<size_t>* uses, const std::set<size_t>& failing) {
     if (failing.count(++*uses) == 0) return;
+    if (uses == &made) ++loops_refused;
     if (cause == "memory") throw std::bad_alloc();
     if (cause == "memory of a GPU") throw Error(ErrorCode::kUnavailable, "too few bytes");
     throw std::runtime_error("a failure made by a test");
@@ -235,6 +237,7 @@ py::list RunFailingLoops(const std::string& directory,
     one["loop_failure"] = work->loop_failure();
     one["loops"] = work->loop_counters().size();
     one["encoded_beside"] = failures->encoded_beside.load();
+    one["loops_refused"] = failures->loops_refused.load();
     LoopCounters counters;
     for (const LoopCounters& loop : work->loop_counters()) counters += loop;
     one["counters"] = Describe(counters);

@@ -45,6 +45,22 @@ def test_what_fails_in_company_is_run_alone(
     assert result["reported_rows"] == len(sources)
 
 
+@pytest.mark.parametrize("cause", ["library", "memory"])
+def test_a_further_loop_that_cannot_be_made_costs_no_row_its_answer(
+    engine_model: Path, truth: EngineTruth, cause: str
+) -> None:
+    """Those that wait join the loop that runs."""
+    sources = ragged_rows(truth, 80, seed=23)[0]
+    [result] = _core.run_failing_loops(
+        str(engine_model), [sources], LIMIT, failing_loops=set(range(2, 10_000)), cause=cause
+    )
+    assert result["loops_refused"] > 0
+    expected = [truth.hypotheses(source, [], **LIMIT)[0] for source in sources]
+    assert result["ids"] == result["grown"] == expected
+    assert set(result["times_answered"]) == {1}
+    assert result["rows_in_loop"] == len(sources)
+
+
 @pytest.mark.parametrize(
     ("failing_steps", "cause", "given_up"),
     [

@@ -74,7 +74,7 @@ LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& s
     lane.sources.reserve(2 * settings_.max_sequences);  // of most admissions
   for (size_t lane = loops; lane-- > 0;) free_.push_back(static_cast<int>(lane));
   if (!scheduler_->OnGpu()) {  // what fails, fails the load
-    lanes_.front().loop = std::make_unique<RunningLoop>(model_->NewLoop());
+    MakeLoop(&lanes_.front());
   }
   scheduler_->Add(this, owner);
   if (!model_->EncodesBeside()) return;
@@ -233,8 +233,9 @@ void LoopWork::Run(int task) noexcept {
   if (task == EncodeTask()) return EncodeWaiting();
   Lane& lane = lanes_[static_cast<size_t>(task)];
   lane.found_none = false;
+  lane.seen = changes_;
   try {
-    if (!lane.loop) lane.loop = std::make_unique<RunningLoop>(model_->NewLoop());
+    if (!lane.loop) MakeLoop(&lane);
     const LoopLoad before = lane.loop->load();
     auto taken = TakeRows(&lane);
     lane.found_none = taken.empty() && lane.loop->running() == 0;
@@ -258,11 +259,18 @@ void LoopWork::Run(int task) noexcept {
       CountStepLocked(lane.loop->step_failure(), stepped);
     }
     if (!failed.empty()) RunAlone(std::move(failed), lane.loop->lacked_memory());
-  } catch (...) {  // no memory to choose rows: fails one, so the queue gets shorter
+  } catch (...) {
     EndSources(&lane);
     EndPromise(&lane);
-    queue_.FailFirst(CurrentError());
+    lane.found_none = !lane.loop && has_loop_;
+    if (lane.found_none) return;       // the rows wait for the loops that there are
+    queue_.FailFirst(CurrentError());  // no memory to choose rows: the queue gets shorter
   }
+}
+
+void LoopWork::MakeLoop(Lane* lane) {
+  lane->loop = std::make_unique<RunningLoop>(model_->NewLoop());
+  has_loop_ = true;
 }
 
 LoopState LoopWork::StateOf(const Lane& lane) const {
@@ -471,7 +479,11 @@ void LoopWork::Release(int task) noexcept {
   }
   Lane& lane = lanes_[static_cast<size_t>(task)];
   lane.sequences = lane.loop ? lane.loop->load().sequences : 0;
-  (lane.sequences > 0 ? with_rows_ : free_).push_back(task);
+  if (lane.sequences > 0) {
+    with_rows_.push_back(task);
+  } else {  // those with a loop are taken first
+    free_.insert(lane.loop ? free_.end() : free_.begin(), task);
+  }
   if (lane.found_none) {
     no_room_at_ = lane.seen;
   } else {

@@ -67,7 +67,7 @@ class LoopWork : public Workload {
     size_t steps_held = 0;
     uint64_t step_ns = 0;        // that its last step took
     uint64_t seen = 0;           // value of changes_ when it last took rows
-    bool found_none = false;     // it had no rows when it last ran
+    bool found_none = false;     // it had no rows when it last ran, or could not be made
     Promise promised;            // to the rows it has just taken
     size_t taken_sequences = 0;  // of these
     bool encoded = false;        // the taken rows are from encode_work_,
@@ -85,6 +85,7 @@ class LoopWork : public Workload {
   size_t PlacesLeft(const LoopState& state) const noexcept;
   // Lanes that run or have rows.
   size_t used_lanes() const { return lanes_.size() - free_.size(); }
+  void MakeLoop(Lane* lane);
   bool MayOpen(size_t used) const noexcept;
   bool WaitsForEncoding() const noexcept;
   bool MayEncode() const noexcept;
@@ -136,7 +137,8 @@ class LoopWork : public Workload {
   std::vector<int> free_;             // the last one is taken first
   std::atomic<uint64_t> changes_{1};  // rises when rows arrive and when a loop with rows has run
   uint64_t no_room_at_ = 0;  // value of changes_ when no waiting row fitted into one more loop
-  size_t encode_tasks_ = 0;  // that run, under the scheduler's lock
+  std::atomic<bool> has_loop_{false};                 // a loop was made
+  size_t encode_tasks_ = 0;                           // that run, under the scheduler's lock
   std::atomic<size_t> encode_tasks_without_rows_{0};  // of these, those that have not taken any yet
   std::atomic<uint64_t> none_to_encode_at_{0};        // value of changes_ when one found none
   std::mutex admission_mutex_;  // so that no memory is promised to two loops; of what follows:
